@@ -6,7 +6,8 @@ import type { Item } from './items.ts';
 
 export const OVERLAP_MS = 60_000;
 
-const MAX_SEEN = 200;
+/** A cursor may have two of them. */
+const MAX_SEEN = 100;
 
 /** When what was read had changed, by its number. */
 export const seen = z.record(z.string(), z.int());

@@ -11,6 +11,8 @@ import { columns, ENTITIES, HOUR_MS, LONGEST_MS, PLACEMENTS, readStats } from '.
 const ESTIMATED_MS = 3 * DAY_MS;
 
 const range = z.object({
+  /** The hour in which the first of all began. */
+  begun: z.int(),
   /** Of all ranges: the first hour. */
   floor: z.int(),
   /** What is under way, its end excluded. */
@@ -38,8 +40,10 @@ const cursor = z.object({
 });
 type Cursor = z.output<typeof cursor>;
 
-const open = (floor: number, { start, end }: Hours): Range => {
-  return { floor, start, end, list: '', pending: [], weekEnd: end, placement: 0 };
+type Bounds = Readonly<{ begun: number; floor: number }>;
+
+const open = ({ begun, floor }: Bounds, { start, end }: Hours): Range => {
+  return { begun, floor, start, end, list: '', pending: [], weekEnd: end, placement: 0 };
 };
 
 const monthBefore = (time: number) => utcMonth(time - 1).start;
@@ -48,11 +52,15 @@ function begin({ mode, now: at }: Collecting, { through, adjustedAt }: Cursor): 
   const now = at.getTime();
   const end = now - (now % HOUR_MS);
   if (mode === 'backfill') {
-    return { range: open(backfillStart(now), { start: monthBefore(end), end }) };
+    return { range: open({ begun: end, floor: backfillStart(now) }, { start: monthBefore(end), end }) };
   }
   const isAdjusted = adjustedAt !== undefined && now - adjustedAt < DAY_MS;
   const start = Math.min(through ?? end, end - (isAdjusted ? DAY_MS : ADJUSTED_MS));
-  return { through, adjustedAt: isAdjusted ? adjustedAt : now, range: open(start, { start, end }) };
+  return {
+    through,
+    adjustedAt: isAdjusted ? adjustedAt : now,
+    range: open({ begun: end, floor: start }, { start, end }),
+  };
 }
 
 /** The range behind what has been read of it. Undefined: there is nothing left of it. */
@@ -65,8 +73,8 @@ function afterStats(at: Range): Range | undefined {
 
 const left = (at: Range) => (at.pending.length === 0 && at.list === null ? undefined : at);
 
-function coveredBy({ start, end }: Hours, now: number): readonly Covered[] {
-  const split = Math.min(Math.max(now - (now % HOUR_MS) - ESTIMATED_MS, start), end);
+function coveredBy({ begun, start, end }: Range): readonly Covered[] {
+  const split = Math.min(Math.max(begun - ESTIMATED_MS, start), end);
   return [
     { start, end: split, state: 'complete' as const },
     { start: split, end, state: 'partial' as const, reason: 'estimated' },
@@ -83,14 +91,14 @@ async function* collect(call: Collecting): AsyncGenerator<FactPage, void, void> 
     const page = isList ? await listed(call, here) : await spent(call, here);
     const { next, ...rest } = page;
     const isMonth = next === undefined && here.start > here.floor;
-    at = isMonth ? open(here.floor, { start: Math.max(here.floor, monthBefore(here.start)), end: here.start }) : next;
+    at = isMonth ? open(here, { start: Math.max(here.floor, monthBefore(here.start)), end: here.start }) : next;
     const known = { through: call.mode === 'tail' && !at ? here.end : through, adjustedAt };
     yield {
       ...rest,
       cursor: { ...known, range: at },
       done: at === undefined,
       // A campaign, or one of its placements, that is not there yet may have spent in any of the hours.
-      covered: next === undefined ? coveredBy(here, call.now.getTime()) : [],
+      covered: next === undefined ? coveredBy(here) : [],
     };
   }
 }

@@ -175,6 +175,25 @@ for (const resumes of [false, true]) {
   });
 }
 
+t.test('a crowd of the same second fits into a cursor, with the one before it', async (test) => {
+  const crowd = (first: number, second: number) =>
+    issues(100, first).map((one) => ({ ...one, isPull: true, updated: at(second) }));
+  const { dataset, items } = await openRepository(test, { items: crowd(9_000_000, -10) });
+  const open = dataset('github.pulls');
+  const source = await open.source();
+  const first = await open.round({ source, mode: 'tail', now });
+  items.push(...crowd(9_100_000, 5), ...crowd(9_200_000, 4));
+  const second = await open.round({
+    source,
+    mode: 'tail',
+    now: new Date(at(900)),
+    cursor: first.cursor,
+    resumes: true,
+  });
+  test.equal(known([...first.facts, ...second.facts]).size, 300);
+  test.equal(second.facts.length, 200, 'what was known is left out');
+});
+
 t.test('a backfill reads what changed in twelve months, newest change first', async (test) => {
   const items: Item[] = [
     ...issues(120),

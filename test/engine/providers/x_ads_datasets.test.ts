@@ -368,6 +368,8 @@ t.test('faults end the round, and it goes on from the page before', async (test)
   const rest = await round({ source: of, mode: 'tail', now: new Date(now.getTime() + 5 * HOUR_MS), cursor });
   test.equal(rest.facts.filter(({ values }) => values['impressions'] === 1).length, 1);
   test.equal(rest.covered.at(-1)?.end, end, 'the hours are those of when the round began');
+  const late = await round({ source: of, mode: 'tail', now: new Date(now.getTime() + 9 * DAY_MS), cursor });
+  test.equal(late.covered.at(-1)?.state, 'partial', 'what was an estimate when it was read');
 });
 
 t.test('a place that X does not know any more begins the round anew', async (test) => {
