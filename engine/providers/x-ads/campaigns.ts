@@ -7,8 +7,8 @@ import { adsUrl, readAdsMeasured } from './reads.ts';
 
 /** Their ids are part of a cursor. */
 const PAGE = 100;
-/** So long what was spent may still be adjusted. */
-export const ADJUSTED_MS = 14 * DAY_MS;
+/** So long after it was deleted nothing of a campaign is shown any more. */
+const ENDS_MS = DAY_MS;
 
 export const campaignId = z.string().regex(/^[a-z0-9]{1,40}$/);
 export const currency = z.string().regex(/^[A-Z]{3}$/);
@@ -47,7 +47,7 @@ export async function readCampaigns(call: Collecting, { start, end }: Hours, pla
     const { data: page, bytes } = await readAdsMeasured(call, url, campaigns);
     const spending = page.data.filter((one) => {
       const isLater = (one.created_at ?? start) >= end;
-      const isOver = one.deleted === true && (one.updated_at ?? end) + ADJUSTED_MS < start;
+      const isOver = one.deleted === true && (one.updated_at ?? end) + ENDS_MS < start;
       return !isLater && !isOver;
     });
     return { spending, records: page.data.length, bytes, next: page.next_cursor || null };

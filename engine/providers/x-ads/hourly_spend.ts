@@ -2,11 +2,13 @@ import { z } from 'zod';
 import type { Covered, DatasetAdapter, FactPage } from '../dataset.ts';
 import { backfillStart, DAY_MS, utcMonth } from '../periods.ts';
 import { accountSources, type Collecting } from './account.ts';
-import { ADJUSTED_MS, campaignId, currency, type Hours, readCampaigns } from './campaigns.ts';
+import { campaignId, currency, type Hours, readCampaigns } from './campaigns.ts';
 import type { Credential } from './flow.ts';
 import type { Settings } from './settings.ts';
 import { columns, ENTITIES, HOUR_MS, LONGEST_MS, PLACEMENTS, readStats } from './stats.ts';
 
+/** So long what was spent may still be adjusted. */
+const ADJUSTED_MS = 14 * DAY_MS;
 /** What was spent is an estimate for so long; all else is final after a day. */
 const ESTIMATED_MS = 3 * DAY_MS;
 

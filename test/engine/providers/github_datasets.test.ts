@@ -128,7 +128,7 @@ for (const resumes of [false, true]) {
     async (test) => {
       const second = at(-1_000);
       let changed = 0;
-      const { dataset, asked } = await openRepository(test, {
+      const { dataset, asked, items } = await openRepository(test, {
         items: [...issues(30), ...issues(320, 31).map((one) => ({ ...one, updated: second }))],
         before({ url }, all) {
           // Those of the page that was read leave the second: what is behind moves up.
@@ -145,6 +145,10 @@ for (const resumes of [false, true]) {
       test.equal(round.covered.at(-1)?.end, now.getTime());
       const later = new Date(at(900));
       const again = await open.round({ source, mode: 'tail', now: later, cursor: round.cursor, resumes });
+      const all = known([...round.facts, ...again.facts]);
+      for (const { number, updated } of items) {
+        test.equal(all.get(`I_${number}`)?.revision, Date.parse(updated), 'also what changed behind the page');
+      }
       const calm = await open.round({ source, mode: 'tail', now: later, cursor: again.cursor, resumes });
       test.equal(calm.facts.length, 0);
     },

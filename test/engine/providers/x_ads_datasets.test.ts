@@ -291,12 +291,13 @@ t.test('campaigns that cannot have spent are not asked for', async (test) => {
     campaigns: [
       { id: 'old', deleted: true, updated: '2026-10-01T00:00:00Z' },
       { id: 'late', deleted: true, updated: '2026-11-25T00:00:00Z' },
+      { id: 'just', deleted: true, updated: '2026-11-16T00:00:00Z' },
       { id: 'next', created: '2026-11-30T12:10:00Z' },
     ],
   });
   const of = await source();
   await round({ source: of, mode: 'tail', now });
-  test.same(new Set(stats().map(({ entity_ids: ids }) => ids)), new Set(['late']));
+  test.same(new Set(stats().map(({ entity_ids: ids }) => ids)), new Set(['just,late']));
 });
 
 t.test('an account without campaigns is known to have spent nothing', async (test) => {
