@@ -27,17 +27,17 @@ begin
       from jsonb_array_elements(p_days) d cross join jsonb_each_text(d -> 'rates') r
     union all
     select 'EUR', (d ->> 'day')::date, 1 from jsonb_array_elements(p_days) d
-  ), differing as materialized (
+  ), compared as materialized (
     select g.currency, g.day, g.rate, c.rate as was
-      from given g join app.currency_rates c on c.currency = g.currency and c.day = g.day
-      where c.rate <> g.rate
+      from given g left join app.currency_rates c on c.currency = g.currency and c.day = g.day
+  ), differing as (
+    select * from compared where was <> rate
   ), replaced as (
     update app.currency_rates c set rate = d.rate from differing d
       where p_is_history and c.currency = d.currency and c.day = d.day
       returning c.currency, c.day, d.was, c.rate
   ), added as (
-    insert into app.currency_rates (currency, day, rate) select currency, day, rate from given
-      on conflict (currency, day) do nothing
+    insert into app.currency_rates (currency, day, rate) select currency, day, rate from compared where was is null
       returning 1
   )
   select (select count(*) from added), (select count(*) from differing),
