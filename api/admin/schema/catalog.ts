@@ -71,6 +71,8 @@ export const shownTables: Readonly<Record<string, ShownTable>> = {
   context_publications: {},
   context_revisions: { orders: ['revision'], filters: ['scope'] },
   context_sources: { one: 'contextSource', orders: byTime, filters: ['status', 'created_at'] },
+  currency_rate_sources: { list: 'currencyRateSources' },
+  currency_rates: { one: 'currencyRate' },
   dispatch: { list: 'dispatches', filters: ['organization_id'] },
   dispatch_lanes: {},
   human_inbox_items: {

@@ -136,6 +136,24 @@ t.test('an action with what it is about, whoever asks for it', async (test) => {
   test.same(await adminClient(app, other.organizationId).query(one, at), { action: null });
 });
 
+t.test('rates of currencies, and how far they are collected, whichever organization is asked for', async (test) => {
+  await app.database.owner.query(
+    `insert into app.currency_rates (currency, day, rate) values ('USD', '2026-11-27', 1.1600)`,
+  );
+  const query = `query($day: Date!) {
+    currencyRate(currency: "USD", day: $day) { rate }
+    currencyRateSources { nodes { key newestDay failureCount errorCode leaseExpiresAt } }
+  }`;
+  const source = { key: 'ecb', newestDay: null, failureCount: 0, errorCode: null, leaseExpiresAt: null };
+  for (const client of [admin, scoped]) {
+    test.same(await client.query(query, { day: '2026-11-27' }), {
+      currencyRate: { rate: '1.1600' },
+      currencyRateSources: { nodes: [source] },
+    });
+  }
+  test.match(await admin.query(query, { day: '2026-11-28' }), { currencyRate: null });
+});
+
 t.test('what an action is called with, and what came of it, is not shown', async (test) => {
   const known = await types();
   const names = known.get('Action')?.fields?.map(({ name }) => name) ?? [];
