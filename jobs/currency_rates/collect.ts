@@ -46,7 +46,7 @@ const failedSchema = z.object({ held: z.boolean(), isNew: z.boolean(), failureCo
 type Stored = 'done' | 'incomplete' | 'lost';
 
 async function store(
-  { db, log }: JobContext,
+  { db, log, signal }: JobContext,
   { fence, newestDay, now }: Claim,
   document: RatesDocument,
   days: readonly DayRates[],
@@ -60,6 +60,7 @@ async function store(
   let added = 0;
   // Newest first: the rates that are asked for most are there first.
   for (let from = 0; from < days.length; from += BATCH_DAYS) {
+    signal.throwIfAborted();
     const isLast = from + BATCH_DAYS >= days.length;
     const batch = days.slice(from, from + BATCH_DAYS);
     const args = { fence, days: batch, isHistory, dueAt: isLast ? dueAt : null };

@@ -11,7 +11,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
 /** Ticks from `begin` on, by a clock that the test moves. */
-function open(begin: string, add: () => Promise<unknown> = async () => undefined) {
+function open(begin: string, add: () => Promise<unknown> = async () => undefined, spreadMs = 0) {
   mock.timers.enable({ apis: ['setTimeout', 'Date'], now: Date.parse(begin) });
   const added: string[] = [];
   const { logged, write } = collectLog();
@@ -22,7 +22,7 @@ function open(begin: string, add: () => Promise<unknown> = async () => undefined
       return add();
     },
     createLogger('debug', 'ticks', { destination: { write } }),
-    { spreadMs: 0 },
+    { spreadMs },
   );
   /** Minute by minute, and what each sets off has its turn. */
   async function pass(ms: number): Promise<string[]> {
@@ -81,6 +81,17 @@ t.test('a machine that slept for minutes ticks late, and for hours not at all', 
   test.ok(logged.some(({ msg }) => msg.startsWith('a tick was missed')));
   test.notOk(logged.some(({ level }) => level !== 'debug'));
   stop();
+});
+
+t.test('each process waits for a part of a minute of its own, and a stop ends the wait', async (test) => {
+  mock.method(Math, 'random', () => 0.5);
+  test.teardown(() => mock.restoreAll());
+  const { pass, stop } = open('2026-11-30T15:14:00Z', undefined, MINUTE_MS);
+  test.same(await pass(MINUTE_MS), []);
+  test.same(await pass(MINUTE_MS), ['11-30T15:16']);
+  await pass(29 * MINUTE_MS);
+  stop();
+  test.same(await pass(HOUR_MS), []);
 });
 
 t.test('one that cannot add its job says so once, and the next one tries again', async (test) => {
