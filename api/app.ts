@@ -23,6 +23,8 @@ import { securityHeaders } from './http/security_headers.ts';
 import { type HttpTiming, TIMING } from './http/timing.ts';
 import { agentInboxEndpoints } from './human_inbox/agent.ts';
 import { humanInboxEndpoints } from './human_inbox/owner.ts';
+import { agentInsightEndpoints } from './insights/agent.ts';
+import { insightEndpoints } from './insights/owner.ts';
 import { agentIntegrationEndpoints } from './integrations/agent.ts';
 import { integrationOAuthEndpoints } from './integrations/oauth.ts';
 import { flowFailurePage, flowPageEndpoints } from './integrations/oauth_pages.ts';
@@ -64,6 +66,7 @@ const ownerEndpoints = (): readonly Endpoint[] => [
   ...integrationOAuthEndpoints(),
   ...connectionEndpoints(),
   ...actionEndpoints(),
+  ...insightEndpoints(),
   ...chatEndpoints(),
   ...messageEndpoints(),
   ...chatAttachmentEndpoints(),
@@ -81,6 +84,7 @@ const agentEndpoints = (): readonly Endpoint[] => [
   ...agentScheduleEndpoints(),
   ...agentIntegrationEndpoints(),
   ...agentActionEndpoints(),
+  ...agentInsightEndpoints(),
 ];
 
 /** The gateway: executions, by the capability for one integration. */

@@ -5,3 +5,14 @@ export const INSIGHT_ENVIRONMENTS = ['live', 'test'] as const;
 export const INSIGHT_CURSOR_MODES = ['tail', 'backfill', 'rescan'] as const;
 export const INSIGHT_UNIT_MODES = ['discovery', ...INSIGHT_CURSOR_MODES] as const;
 export const INSIGHT_UNIT_STATES = ['leased', 'committed', 'discarded', 'failed', 'released', 'expired'] as const;
+/** Computed by app.insight_source_status. */
+export const INSIGHT_SOURCE_STATUSES = ['active', 'paused', 'unavailable'] as const;
+/** Why a refresh leaves a source as it is (app.insight_refresh), in the order in which they are judged. */
+export const INSIGHT_REFRESH_REASONS = [
+  'paused',
+  'unavailable',
+  'leased',
+  'retry_not_before',
+  'due',
+  'recent',
+] as const;

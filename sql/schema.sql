@@ -3178,11 +3178,17 @@ app.insight_connector_settle(p_organization_id uuid, p_integration_id uuid) retu
   -- plpgsql, owner runner_scoped
 app.insight_connectors_wake() returns trigger
   -- plpgsql, owner runner_owner
+app.insight_cursor_refreshes(u app.insight_cursors, p_now timestamptz) returns boolean
+  -- sql, stable, owner runner_scoped
 app.insight_generation(i app.integrations, p_authorization_epoch integer, p_adapter_version integer, p_schema_version
     integer) returns text
   -- sql, immutable, owner runner_scoped
 app.insight_pseudonym_key_read(p_organization_id uuid, p_sealed jsonb DEFAULT NULL::jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_refresh(p_organization_id uuid, p_connector_key text, p_providers jsonb, p_actor jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_api
+app.insight_refresh_require(p_organization_id uuid, p_actor jsonb) returns app.organizations
+  -- plpgsql, owner runner_scoped
 app.insight_rounds_begin(p_organization_id uuid, p_source_id uuid, p_modes jsonb) returns void
   -- plpgsql, owner runner_scoped
 app.insight_scope(i app.integrations) returns text
@@ -3190,6 +3196,8 @@ app.insight_scope(i app.integrations) returns text
 app.insight_segments_read(p_organization_id uuid, p_source_id uuid, p_from text DEFAULT NULL::text, p_to text DEFAULT
     NULL::text, p_revision bigint DEFAULT NULL::bigint) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_source_record(s app.insight_sources) returns jsonb
+  -- plpgsql, stable, owner runner_scoped
 app.insight_source_status(s app.insight_sources, o app.organizations, i app.integrations, c app.integration_connections)
     returns text
   -- sql, immutable, owner runner_scoped

@@ -10,6 +10,7 @@ export const tags = {
   Integrations: 'Connections to providers: credentials, settings, tools, and what they mean to the organization.',
   Actions:
     'What agents propose to change outside: decided by owners, executed once, and reconciled where the outcome is unknown.',
+  Insights: 'Facts that are collected from integrations.',
   Chats: 'Conversations with the chat profile: messages, streamed replies and attachments.',
   Context: 'What the organization knows about itself: published documents, the evidence behind them, and their health.',
   'Agent tools': 'What agents call during a run, and runtimes on their behalf.',

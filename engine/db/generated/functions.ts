@@ -377,6 +377,9 @@ export const functions = {
     required: { organizationId: 'uuid' },
     optional: { sealed: 'jsonb' },
   },
+  insight_refresh: {
+    required: { organizationId: 'uuid', connectorKey: 'text', providers: 'jsonb', actor: 'jsonb' },
+  },
   insight_segments_read: {
     required: { organizationId: 'uuid', sourceId: 'uuid' },
     optional: { from: 'text', to: 'text', revision: 'int8' },

@@ -222,6 +222,7 @@ const NO_DECISIONS = [
   'putChatAttachment',
   'putOnboardingSource',
   'putTaskInput',
+  'refreshInsights',
   'retainContextSource',
   'updateChat',
 ];

@@ -76,6 +76,7 @@ const bodies: Readonly<Record<string, Body>> = {
   }),
   listActionsAsAgent: noBody,
   getActionAsAgent: noBody,
+  refreshInsightsAsAgent: () => ({}),
   listSchedulesAsAgent: noBody,
   createScheduleAsAgent: () => ({ cron: '0 9 * * *', taskTemplate: { title: 'x', ownerProfileKey: 'growth' } }),
   pauseScheduleAsAgent: noBody,

@@ -27,7 +27,10 @@ const late = { status: 409, code: 'state_conflict', reason: 'lease_taken' };
 const rows = async (text: string, ...values: unknown[]) => (await sql.owner.query(text, values)).rows;
 const one = async (text: string, ...values: unknown[]) => (await rows(text, ...values))[0];
 const sourcesOf = (org: TestOrganization) =>
-  rows('select * from app.insight_sources where organization_id = $1 order by created_at, id', org.organizationId);
+  rows(
+    'select * from app.insight_sources where organization_id = $1 order by created_at, resource_id',
+    org.organizationId,
+  );
 const cursorsOf = (org: TestOrganization) =>
   rows(
     `select c.*, c.due_at <= now() as is_due, extract(epoch from c.due_at - now())::int as seconds from app.insight_cursors c
