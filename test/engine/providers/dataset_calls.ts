@@ -153,3 +153,15 @@ export function known(facts: readonly Fact[]): ReadonlyMap<string, Fact> {
   }
   return newest;
 }
+
+export const keysOf = ({ facts }: Pick<Round, 'facts'>): string[] => [...known(facts).keys()].sort();
+
+/** What is said to be known, from the newest on, as one interval. @throws where there is a gap, or not all is complete */
+export function extent(covered: readonly Covered[]) {
+  for (const [index, { start, state }] of covered.entries()) {
+    if (state !== 'complete') throw new Error(state);
+    const next = covered[index + 1];
+    if (next && next.end !== start) throw new Error('there is a gap');
+  }
+  return { start: covered.at(-1)?.start, end: covered[0]?.end };
+}

@@ -1,63 +1,24 @@
-import type { ServerResponse } from 'node:http';
-import type * as Tap from 'tap';
 import t from 'tap';
 import { CursorMovedError, type FactPage } from '../../../engine/providers/dataset.ts';
 import { lemonSqueezy } from '../../../engine/providers/lemon-squeezy/index.ts';
-import { datasetOf, known, pseudonym, type Round, type RoundOptions } from './dataset_calls.ts';
+import { datasetOf, extent, keysOf, known, pseudonym } from './dataset_calls.ts';
 import {
-  invoice,
-  iso,
-  openShop,
-  order,
-  PLANTED,
-  type Row,
-  type Shop,
-  STORE,
-  subscription,
-} from './lemon_squeezy_shop.ts';
-import { fails, json, openClient } from './support.ts';
-
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
-const NOW = Date.parse('2026-06-15T12:00:00Z');
-const now = new Date(NOW);
-const credential = { kind: 'api_key', apiKey: 'x'.repeat(40) };
-const settings = { kind: 'lemon_squeezy', storeIds: [STORE] };
-
-async function open(test: Tap.Test, stock: Partial<Shop> = {}) {
-  const { shop, server } = await openShop(test, stock);
-  const client = openClient(test, { 'https://api.lemonsqueezy.com': server.origin });
-  const sales = datasetOf(lemonSqueezy, 'ls.sales', { client, credential, settings });
-  const source = await sales.source();
-  server.calls.splice(0);
-  const round = (mode: RoundOptions['mode'], more: Partial<RoundOptions> = {}) =>
-    sales.round({ source, mode, now, ...more });
-  return { shop, server, client, sales, source, round };
-}
-
-const many = (count: number, make: (n: number) => Row) => Array.from({ length: count }, (_, n) => make(n + 1));
-const keysOf = ({ facts }: Pick<Round, 'facts'>) => [...known(facts).keys()].sort();
-const recordsOf = ({ orders, invoices }: Shop) =>
-  [...orders.map(({ id }) => `order:${id}`), ...invoices.map(({ id }) => `invoice:${id}`)].sort();
-
-/** What is said to be known by now, as one interval. */
-function extent(covered: Round['covered']) {
-  for (const [index, { start, state }] of covered.entries()) {
-    if (state !== 'complete') throw new Error(state);
-    const next = covered[index + 1];
-    if (next && next.end !== start) throw new Error('there is a gap');
-  }
-  return { start: covered.at(-1)?.start, end: covered[0]?.end };
-}
-
-/** A busy year: sales at all distances, some of them at one time. */
-const year = () => ({
-  orders: many(250, (n) => order(n, NOW - Math.floor(n / 3) * 4 * DAY - HOUR)),
-  invoices: many(230, (n) => invoice(n, NOW - Math.floor(n / 2) * 3 * DAY - 2 * HOUR)),
-});
+  credential,
+  DAY,
+  HOUR,
+  many,
+  NOW,
+  now,
+  openSales,
+  recordsOf,
+  settings,
+  year,
+} from './lemon_squeezy_sales_support.ts';
+import { invoice, iso, order, PLANTED, type Row, STORE, subscription } from './lemon_squeezy_shop.ts';
+import { openClient } from './support.ts';
 
 t.test('the sources are the stores of the settings, in the mode of the key', async (test) => {
-  const { shop, sales, server } = await open(test);
+  const { shop, sales, server } = await openSales(test);
   test.same(await sales.discover(), [{ resourceId: STORE, environment: 'live', timezone: null }]);
   shop.isTest = true;
   test.match(await sales.discover(), [{ environment: 'test' }]);
@@ -67,7 +28,7 @@ t.test('the sources are the stores of the settings, in the mode of the key', asy
 });
 
 t.test('a sale has what metrics count, and nothing that people wrote', async (test) => {
-  const { round } = await open(test, {
+  const { round } = await openSales(test, {
     orders: [order(1, NOW - HOUR, { customer_id: 42, subtotal: 1_099, discount_total: 100, status: 'paid' })],
     invoices: [
       invoice(9, NOW - HOUR, {
@@ -110,7 +71,7 @@ t.test('a sale has what metrics count, and nothing that people wrote', async (te
 });
 
 t.test('amounts have as many digits as their currency', async (test) => {
-  const { round } = await open(test, {
+  const { round } = await openSales(test, {
     orders: [
       order(1, NOW, { currency: 'JPY', total: 1_199 }),
       order(2, NOW, { currency: 'KWD', total: 1_199 }),
@@ -130,7 +91,7 @@ t.test('amounts have as many digits as their currency', async (test) => {
 
 t.test('all pages of both lists are read, in turns from the newest, by one process or by many', async (test) => {
   const stock = year();
-  const { shop, server, round } = await open(test, stock);
+  const { shop, server, round } = await openSales(test, stock);
   for (const mode of ['backfill', 'rescan'] as const) {
     for (const resumes of [false, true]) {
       const seen = new Set<string>();
@@ -187,7 +148,7 @@ t.test('all pages of both lists are read, in turns from the newest, by one proce
 
 t.test('the past is read for a year, and a rescan reads what was before as well', async (test) => {
   const old = Date.parse('2023-01-01T00:00:00Z');
-  const { round, server } = await open(test, { orders: [order(2, NOW - DAY), order(1, old)] });
+  const { round, server } = await openSales(test, { orders: [order(2, NOW - DAY), order(1, old)] });
   const past = await round('backfill');
   test.same(keysOf(past), ['order:2']);
   test.same(extent(past.covered), { start: Date.parse('2025-05-31T00:00:00Z'), end: NOW });
@@ -198,7 +159,7 @@ t.test('the past is read for a year, and a rescan reads what was before as well'
 });
 
 t.test('a page that is older than what is asked for ends the list, a row does not', async (test) => {
-  const { shop, round, server } = await open(test, {
+  const { shop, round, server } = await openSales(test, {
     orders: many(350, (n) => order(n, NOW - (n <= 150 ? n : 400 + n) * DAY)),
   });
   shop.send = (page, { url }) => {
@@ -213,7 +174,7 @@ t.test('a page that is older than what is asked for ends the list, a row does no
 });
 
 t.test('a tail reads back to what is known, and a little further', async (test) => {
-  const { shop, server, round } = await open(test, year());
+  const { shop, server, round } = await openSales(test, year());
   const first = await round('tail');
   test.same(extent(first.covered), { start: NOW - 25 * HOUR, end: NOW });
   test.same(keysOf(first), ['invoice:1', 'order:1', 'order:2']);
@@ -235,7 +196,7 @@ t.test('a tail reads back to what is known, and a little further', async (test) 
 });
 
 t.test('a tail that goes on later knows no more than when it began', async (test) => {
-  const { shop, round } = await open(test, { orders: many(150, (n) => order(n, NOW - n * 1_000)) });
+  const { shop, round } = await openSales(test, { orders: many(150, (n) => order(n, NOW - n * 1_000)) });
   const pages: FactPage[] = [];
   const ends = round('tail', {
     afterPage(page) {
@@ -253,7 +214,7 @@ t.test('a tail that goes on later knows no more than when it began', async (test
 });
 
 t.test('what was made at one time is read whole, over pages and at the bound of what is known', async (test) => {
-  const { round } = await open(test, { orders: many(250, (n) => order(n, NOW)) });
+  const { round } = await openSales(test, { orders: many(250, (n) => order(n, NOW)) });
   const first = await round('tail', { now: new Date(NOW + 1_000) });
   test.equal(keysOf(first).length, 250);
   const second = await round('tail', { cursor: { known: NOW + HOUR }, now: new Date(NOW + 2 * HOUR) });
@@ -262,7 +223,7 @@ t.test('what was made at one time is read whole, over pages and at the bound of 
 
 t.test('what is sold between two pages moves rows, and none is missed', async (test) => {
   for (const resumes of [false, true]) {
-    const { shop, round } = await open(test, year());
+    const { shop, round } = await openSales(test, year());
     const before = recordsOf(shop);
     let sold = 0;
     const found = await round('rescan', {
@@ -286,7 +247,7 @@ t.test('what is sold between two pages moves rows, and none is missed', async (t
 });
 
 t.test('the order within a page and the counts of the provider are not relied on', async (test) => {
-  const { shop, round } = await open(test, year());
+  const { shop, round } = await openSales(test, year());
   shop.send = (page) => {
     const { data, meta } = page as { data: Row[]; meta: { page: object } };
     return { ...page, data: data.toReversed(), meta: { page: { ...meta.page, lastPage: 1, total: 3 } }, links: {} };
@@ -301,7 +262,10 @@ t.test('the order within a page and the counts of the provider are not relied on
 
 t.test('rows of the other mode and of other stores are left out, and counted', async (test) => {
   const rows = [order(1, NOW), order(2, NOW, { test_mode: true }), order(3, NOW, { store_id: 2 })];
-  const { round, sales, shop } = await open(test, { orders: rows, invoices: [invoice(4, NOW, { test_mode: true })] });
+  const { round, sales, shop } = await openSales(test, {
+    orders: rows,
+    invoices: [invoice(4, NOW, { test_mode: true })],
+  });
   const live = await round('rescan');
   test.same(keysOf(live), ['order:1']);
   test.same(
@@ -314,7 +278,7 @@ t.test('rows of the other mode and of other stores are left out, and counted', a
 });
 
 t.test('a shop without anything is known to have sold nothing', async (test) => {
-  const { round } = await open(test);
+  const { round } = await openSales(test);
   for (const mode of ['tail', 'backfill', 'rescan'] as const) {
     const { pages, facts, covered } = await round(mode);
     test.same([pages.length, facts.length], [2, 0]);
@@ -323,48 +287,8 @@ t.test('a shop without anything is known to have sold nothing', async (test) => 
   }
 });
 
-t.test('each growth of what was paid back is a fact of its own', async (test) => {
-  const sold = NOW - 300 * DAY;
-  const { shop, round } = await open(test, { orders: [order(1, sold)] });
-  const facts = [...(await round('rescan')).facts];
-  // As documented: a part leaves the order paid.
-  shop.orders = [order(1, sold, { refunded_amount: 500, updated_at: iso(NOW - 2 * DAY) })];
-  test.same(keysOf(await round('tail')), [], 'too far back for a tail');
-  facts.push(...(await round('rescan')).facts);
-  const part = known(facts).get('refund:order:1:500');
-  test.match(part, {
-    effectiveAt: NOW - 2 * DAY,
-    contentAt: sold,
-    values: { kind: 'refund', record: 'order:1', cumulative: '5', date_known: false, total: null, status: 'paid' },
-  });
-  // Something else changes: the refund stays where it was first seen.
-  shop.orders = [order(1, sold, { refunded_amount: 500, status: 'partial_refund', updated_at: iso(NOW - DAY) })];
-  facts.push(...(await round('rescan')).facts);
-  test.same(known(facts).get('refund:order:1:500'), part);
-  test.match(known(facts).get('order:1')?.values, { status: 'partial_refund', total: '11.99' });
-  const whole = { refunded: true, refunded_amount: 1_199, refunded_at: iso(NOW - 2 * HOUR), status: 'refunded' };
-  shop.orders = [order(1, sold, { ...whole, updated_at: iso(NOW - HOUR) })];
-  facts.push(...(await round('rescan')).facts);
-  const all = known(facts);
-  test.same([...all.keys()], ['order:1', 'refund:order:1:500', 'refund:order:1:1199']);
-  test.same(all.get('refund:order:1:500'), part);
-  test.match(all.get('refund:order:1:1199'), {
-    effectiveAt: NOW - 2 * HOUR,
-    contentAt: sold,
-    values: { cumulative: '11.99', date_known: true },
-  });
-});
-
-t.test('an invoice that was paid back without a sum was paid back whole', async (test) => {
-  const { refunded_amount: _, ...attributes } = invoice(3, NOW - DAY).attributes;
-  const paidBack = { ...attributes, refunded: true, refunded_at: iso(NOW - HOUR), status: 'refunded' };
-  const { round } = await open(test, { invoices: [{ type: 'subscription-invoices', id: '3', attributes: paidBack }] });
-  const found = await round('tail');
-  test.match(known(found.facts).get('refund:invoice:3:1199')?.values, { cumulative: '11.99', product: '4' });
-});
-
 t.test('a customer, a product, a subscription may be missing', async (test) => {
-  const { round } = await open(test, {
+  const { round } = await openSales(test, {
     orders: [order(1, NOW, { customer_id: null, first_order_item: null })],
     invoices: [invoice(2, NOW)],
     subscriptions: [subscription(6)],
@@ -374,61 +298,7 @@ t.test('a customer, a product, a subscription may be missing', async (test) => {
   test.match(facts.get('invoice:2')?.values, { product: null });
 });
 
-const FAULTS: readonly [
-  what: string,
-  reason: 'rate_limited' | 'unavailable' | 'failed',
-  send: (page: object, res: ServerResponse) => unknown,
-][] = [
-  ['429', 'rate_limited', (_, res) => void json(res, 429, { errors: [{ title: PLANTED }] }, { 'retry-after': '40' })],
-  ['503', 'unavailable', (_, res) => void json(res, 503, { errors: [] }, { 'retry-after': '40' })],
-  [
-    'a body that is cut off',
-    'unavailable',
-    (page, res) => {
-      const body = JSON.stringify(page);
-      res.writeHead(200, { 'content-type': 'application/vnd.api+json', 'content-length': String(body.length) });
-      res.write(body.slice(0, body.length / 2), () => res.destroy());
-    },
-  ],
-  ['a page of nulls', 'failed', (page) => ({ ...page, data: Array(100).fill(null) })],
-  ['no page', 'failed', (page) => ({ ...page, data: null })],
-  [
-    'a row of nulls',
-    'failed',
-    (page) => ({ ...page, data: [{ type: 'orders', id: '1', attributes: { store_id: null, total: null } }] }),
-  ],
-  [
-    'a sentence for a status',
-    'failed',
-    (page) => ({ ...page, data: [order(1, NOW, { status: `${PLANTED} is paid` })] }),
-  ],
-];
-
-t.test('what goes wrong at a page is told, and the round goes on from the one before it', async (test) => {
-  const whole = year();
-  for (const [what, reason, reply] of FAULTS) {
-    const { shop, round, client } = await open(test, { ...whole });
-    let calls = 0;
-    shop.send = (page, _call, res) => {
-      calls += 1;
-      return calls < 4 ? page : reply(page, res);
-    };
-    const pages: FactPage[] = [];
-    const error = await fails(test, round('rescan', { afterPage: (page) => pages.push(page) }), reason, what);
-    test.equal(pages.length, 3, what);
-    test.notMatch(JSON.stringify([error, error.message]), PLANTED);
-    if (reason !== 'failed' && what !== 'a body that is cut off') {
-      test.ok(error.retryNotBefore, what);
-      test.ok(client.postponed.length > 0, `${what}: nobody asks before`);
-    }
-    shop.send = (page) => page;
-    const rest = await round('rescan', { cursor: pages.at(-1)?.cursor, now: new Date(NOW + HOUR) });
-    test.same(keysOf({ facts: [...pages.flatMap(({ facts }) => facts), ...rest.facts] }), recordsOf(shop), what);
-    test.same(extent([...pages.flatMap(({ covered = [] }) => covered), ...rest.covered]).end, NOW);
-  }
-});
-
 t.test('a cursor of another form has the round begin anew', async (test) => {
-  const { round } = await open(test);
+  const { round } = await openSales(test);
   await test.rejects(round('tail', { cursor: { page: 'x' } }), CursorMovedError);
 });

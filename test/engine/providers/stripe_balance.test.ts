@@ -3,7 +3,7 @@ import type * as Tap from 'tap';
 import t from 'tap';
 import { CursorMovedError, type FactPage } from '../../../engine/providers/dataset.ts';
 import { stripe } from '../../../engine/providers/stripe/index.ts';
-import { datasetOf, known, type Round, type RoundOptions } from './dataset_calls.ts';
+import { datasetOf, extent, keysOf, known, type RoundOptions } from './dataset_calls.ts';
 import { ACCOUNT, type Account, openAccount, PLANTED, type Row, transaction } from './stripe_account.ts';
 import { fails, json, openClient, openServer } from './support.ts';
 
@@ -28,17 +28,7 @@ async function open(test: Tap.Test, stock: Partial<Account> = {}) {
 
 const seconds = (time: number) => Math.floor(time / 1_000);
 const many = (count: number, make: (n: number) => Row) => Array.from({ length: count }, (_, n) => make(n + 1));
-const keysOf = ({ facts }: Pick<Round, 'facts'>) => [...known(facts).keys()].sort();
 const idsOf = (rows: readonly Row[]) => rows.map(({ id }) => id).sort();
-
-function extent(covered: Round['covered']) {
-  for (const [index, { start, state }] of covered.entries()) {
-    if (state !== 'complete') throw new Error(state);
-    const next = covered[index + 1];
-    if (next && next.end !== start) throw new Error('there is a gap');
-  }
-  return { start: covered.at(-1)?.start, end: covered[0]?.end };
-}
 
 /** Most of it lately, some at one second. */
 const year = () =>
