@@ -1,6 +1,6 @@
 import t from 'tap';
 import { newestOf, settingsFor, workingDays } from '../../../jobs/currency_rates/support.ts';
-import { openJobs, queued, spawnJobs } from '../../../jobs/support.ts';
+import { addJob, openJobs, queued, spawnJobs } from '../../../jobs/support.ts';
 import { createTestDatabase } from '../../../support/database.ts';
 import { openRatesBank } from '../../../support/rates_bank.ts';
 import { until } from '../../../support/wait.ts';
@@ -26,15 +26,14 @@ t.test(
 
     bank.respond(undefined);
     const jobs = await openJobs(test, url, settingsFor(bank));
-    const waiting = await until('the job of the end of the lease', async () => {
+    await until('the job of the end of the lease', async () => {
       const found = await queued(owner, TASK);
       return found.length === 1 && found.find(({ run_at: runAt }) => runAt.getTime() === leaseExpiresAt.getTime());
     });
     test.same(bank.asked, ['history'], 'nobody else asks while it lasts');
 
     await owner.query('update app.currency_rate_sources set lease_expires_at = now()');
-    await owner.query('update graphile_worker._private_jobs set run_at = now() where id = $1', [waiting.id]);
-    await owner.query(`select graphile_worker.add_job('runner__check', '{}', job_key => 'runner__check')`);
+    await addJob(owner, TASK, {}, TASK);
     await until('the history', async () => (await source()).history_loaded_at !== null);
     const { rows } = await owner.query('select count(*)::int as n, max(day)::text as newest from app.currency_rates');
     test.same(rows, [{ n: 700 * 3, newest: newestOf(days) }]);
