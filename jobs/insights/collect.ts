@@ -9,7 +9,7 @@ import type { JobContext, JobHandler, JobServices } from '../runner/handler.ts';
 const ORGANIZATIONS = 100;
 const INTERVAL_MS = 250;
 /** Until another process is asked again to help. */
-const HELP_MS = 5_000;
+const HELP_MS = 1_000;
 /** As many processes as may collect. */
 const HELPERS = 32;
 

@@ -88,7 +88,11 @@ export async function changesOf(
     const keys = new Set(found.map(({ key }) => key));
     for (const fact of found) {
       const before = known.get(fact.key);
-      if (before === undefined ? !fact.deleted : !saysTheSame(before, fact)) changes.push(fact);
+      const { evidence } = fact;
+      if (evidence !== null) {
+        // It keeps the revision of what is known, without which that would count before it.
+        if (before && !before.deleted) changes.push(withdrawnFact(before, evidence, collected));
+      } else if (!before || !saysTheSame(before, fact)) changes.push(fact);
     }
     for (const fact of known.values()) {
       if (!fact.deleted && !keys.has(fact.key) && isListed(fact))
