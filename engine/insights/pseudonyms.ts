@@ -6,12 +6,14 @@ import { openField, sealedSchema, sealField } from '../integrations/secrets.ts';
 import type { EncryptionKey } from '../secrets/index.ts';
 
 const HEX = 32;
+/** What keys belong to that belong to no integration: `npm run keys` finds them by it. */
+const NO_INTEGRATION = '00000000-0000-0000-0000-000000000000';
 
 const readSchema = z.object({ sealed: sealedSchema.nullable() });
 
 /** Where the key belongs: it is authenticated with that. */
 export function pseudonymPlace(organizationId: string) {
-  return { organizationId, integrationId: 'insights', field: 'pseudonym_key', revision: 1 } as const;
+  return { organizationId, integrationId: NO_INTEGRATION, field: 'pseudonym_key', revision: 1 } as const;
 }
 
 /**

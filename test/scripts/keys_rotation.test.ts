@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import t from 'tap';
+import { pseudonymsOf } from '../../engine/insights/pseudonyms.ts';
 import { type EncryptionKey, openSecret, type SecretPlace, sealSecret } from '../../engine/secrets/index.ts';
 import { recordsByKey, rotate } from '../../scripts/keys/rotation.ts';
-import type { TearDown } from '../support/database.ts';
+import { openAs, type TearDown } from '../support/database.ts';
 import { createTestOrganization, type TestOrganization } from '../support/fixtures.ts';
 import { connect, createIntegration } from '../support/integration_fixtures.ts';
 import { scenarios } from '../support/invariants.ts';
@@ -150,4 +151,23 @@ scenario('what a process with the key of before stores meanwhile is wrapped too'
   await rotate(client, [fresh, old]);
   test.equal(places.length, 1);
   test.notOk((await recordsByKey(client)).has('old4'));
+});
+
+scenario('pseudonyms of customers stay the same, and are others in each organization', async (test) => {
+  const [fresh, old] = [key('fresh'), key('old')];
+  const db = openAs(sql.url, { role: 'runner_jobs', size: 2, applicationName: 'test pseudonyms' });
+  test.teardown(() => db.end());
+  const orgs = [await createTestOrganization(sql), await createTestOrganization(sql)];
+  const words = async (keys: readonly EncryptionKey[]) =>
+    Promise.all(orgs.map(async ({ organizationId }) => (await pseudonymsOf(db, keys, organizationId))('customer 7')));
+  const [both, again] = await Promise.all([words([old]), words([old])]);
+  test.same(again, both, 'two that make a key at once have the one that is kept');
+  test.not(both[0], both[1]);
+  test.match(both[0], /^[0-9a-f]{32}$/);
+  const client = await operator(test);
+  test.equal((await recordsByKey(client)).get('old'), 2);
+  test.same(await rotate(client, [fresh, old]), { rewrapped: 2, damaged: [] });
+  test.equal((await recordsByKey(client)).get('old'), undefined);
+  test.same(await words([fresh]), both);
+  test.same(await rotate(client, [fresh, old]), { rewrapped: 0, damaged: [] }, 'a repeat');
 });

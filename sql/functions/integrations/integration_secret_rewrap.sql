@@ -13,6 +13,11 @@ begin
     where organization_id = p_organization_id and integration_id = (p_secret ->> 'integrationId')::uuid
       and field = p_secret ->> 'field' and revision = (p_secret ->> 'revision')::integer
       and key_id = p_secret ->> 'keyId' and wrapped_key = decode(p_secret ->> 'wrappedKey', 'base64');
+  if not found and p_secret ->> 'integrationId' = '00000000-0000-0000-0000-000000000000' then
+    update app.insight_pseudonym_keys set key_id = p_key_id, wrapped_key = decode(p_wrapped_key, 'base64')
+      where organization_id = p_organization_id
+        and key_id = p_secret ->> 'keyId' and wrapped_key = decode(p_secret ->> 'wrappedKey', 'base64');
+  end if;
   return jsonb_build_object('rewrapped', found);
 end
 $$;

@@ -10,6 +10,8 @@ as $$
       select a.key_id, count(*) as records
         from (select s.key_id from app.integration_secrets s
           union all
+          select n.key_id from app.insight_pseudonym_keys n
+          union all
           select o.key_id from app.integration_oauth_states o where o.key_id is not null and o.expires_at > clock_timestamp()) a
         group by a.key_id) k
 $$;
