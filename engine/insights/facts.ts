@@ -6,6 +6,7 @@ import type { Columns, ColumnType, Fact, FactValue } from '../providers/dataset.
 
 const MAX_KEY = 300;
 const MAX_TEXT = 200;
+const MAX_WORDS = 8_000;
 /** The end of the year 9999: later ones have no month of four digits. */
 const MAX_TIME = 253_402_300_799_999;
 /** Line breaks and whatever else is no character that one sees. */
@@ -69,9 +70,19 @@ function isDay(value: unknown): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(value);
 }
 
+function wordsFault(value: unknown): string | undefined {
+  if (typeof value !== 'string') return 'is no text';
+  if (value.length > MAX_WORDS) return `has more than ${MAX_WORDS} characters`;
+  return value
+    .split('\n')
+    .map((word) => (word === '' ? 'has an empty word' : lineFault(word, MAX_TEXT)))
+    .find((fault) => fault !== undefined);
+}
+
 /** What is wrong with a value that is not null. */
 const FAULTS: Readonly<Record<ColumnType, (value: unknown) => string | undefined>> = {
   text: (value) => lineFault(value, MAX_TEXT),
+  words: wordsFault,
   amount: (value) => (typeof value === 'string' && isCanonicalAmount(value) ? undefined : 'is no canonical amount'),
   count: (value) => (Number.isSafeInteger(value) ? undefined : 'is no whole number'),
   flag: (value) => (typeof value === 'boolean' ? undefined : 'is no flag'),

@@ -4,10 +4,10 @@ import type { Access, ProviderContext } from './context.ts';
 // Facts that are collected from a connection (docs/interface.md, 2.14), and how a provider is asked for them.
 
 /**
- * What a column holds: `text`, a key or a word of a closed set, never a sentence; `amount`, a decimal in major units (`amounts.ts`);
+ * What a column holds: `text`, a key or a word of a closed set, never a sentence; `words`, several of them, a line each; `amount`, a decimal in major units (`amounts.ts`);
  * `count`, a whole number; `time`, milliseconds since 1970; `day`, YYYY-MM-DD on the clock of the source.
  */
-export type ColumnType = 'text' | 'amount' | 'count' | 'flag' | 'time' | 'day';
+export type ColumnType = 'text' | 'words' | 'amount' | 'count' | 'flag' | 'time' | 'day';
 export type Columns = Readonly<Record<string, ColumnType>>;
 export type FactValue = string | number | boolean | null;
 

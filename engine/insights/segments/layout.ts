@@ -21,6 +21,7 @@ const TEXT: Physical = { element: { type: 'BYTE_ARRAY', converted_type: 'UTF8' }
 /** Amounts are text: Parquet's decimals have 38 digits as ours, but no reader in JavaScript that keeps them. */
 const PHYSICAL: Readonly<Record<ColumnType, Physical>> = {
   text: TEXT,
+  words: TEXT,
   amount: TEXT,
   day: TEXT,
   count: { element: { type: 'INT64' }, pack: pack64, unpack: unpack64 },

@@ -28,29 +28,22 @@ const item = z.object({
 });
 export type Item = z.output<typeof item>;
 
-/** `labels`: their names, in order, a line each; as many as a text holds, so `label_count` says how many there are. */
+/** `labels`: their names, in order. */
 export const ISSUE_COLUMNS = {
   number: 'count',
   state: 'text',
   created_at: 'time',
   closed_at: 'time',
-  labels: 'text',
-  label_count: 'count',
+  labels: 'words',
 } as const satisfies Columns;
 export const PULL_COLUMNS = { ...ISSUE_COLUMNS, merged_at: 'time' } as const satisfies Columns;
 
-const MAX_TEXT = 300;
-
-function labelsOf(names: readonly string[]) {
-  const all = [...new Set(names)].filter((name) => name !== '').sort();
-  let text = '';
-  for (const name of all) {
-    const longer = text === '' ? name : `${text}\n${name}`;
-    if (longer.length > MAX_TEXT) break;
-    text = longer;
-  }
-  return { labels: text === '' ? null : text, label_count: all.length };
-}
+/** GitHub lets an item have 100 labels of 50 characters. */
+const wordsOf = (names: readonly string[]) =>
+  [...new Set(names)]
+    .filter((name) => name !== '')
+    .sort()
+    .join('\n') || null;
 
 export function issueFact(one: Item): Fact {
   return {
@@ -63,7 +56,7 @@ export function issueFact(one: Item): Fact {
       state: one.state,
       created_at: one.created_at,
       closed_at: one.closed_at ?? null,
-      ...labelsOf(one.labels),
+      labels: wordsOf(one.labels),
     },
   };
 }

@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import { storedFact } from '../../../engine/insights/facts.ts';
 import {
   COVERAGE_STATES,
   type CollectMode,
@@ -6,7 +7,6 @@ import {
   type DatasetAdapter,
   type Fact,
   type FactPage,
-  type FactValue,
   type FoundSource,
 } from '../../../engine/providers/dataset.ts';
 import type { Provider, ProviderContext } from '../../../engine/providers/index.ts';
@@ -37,29 +37,9 @@ export type Round = Readonly<{
 
 const MAX_PAGES = 1_000;
 const MAX_CURSOR_BYTES = 8 * 1024;
-const MAX_KEY_LENGTH = 300;
-const DAY = /^\d{4}-\d\d-\d\d$/;
-const DECIMAL = /^-?\d{1,20}(?:\.\d{1,18})?$/;
 
 /** Stands for an id in the organization of the tests. */
 export const pseudonym = (id: string) => createHmac('sha256', 'a key of the tests').update(id).digest('base64url');
-
-function holds(type: DatasetAdapter['columns'][string], value: FactValue): boolean {
-  if (value === null) return true;
-  switch (type) {
-    case 'text':
-      return typeof value === 'string' && value.length > 0 && value.length <= 300;
-    case 'amount':
-      return typeof value === 'string' && DECIMAL.test(value);
-    case 'day':
-      return typeof value === 'string' && DAY.test(value);
-    case 'flag':
-      return typeof value === 'boolean';
-    case 'count':
-    case 'time':
-      return Number.isSafeInteger(value);
-  }
-}
 
 /** What the collector relies on of each page. @throws where a page breaks it */
 function check(adapter: DatasetAdapter, page: FactPage): FactPage {
@@ -68,18 +48,7 @@ function check(adapter: DatasetAdapter, page: FactPage): FactPage {
   };
   if (!Number.isSafeInteger(page.records) || page.records < 0) fail('records', page.records);
   if (!Number.isSafeInteger(page.bytes) || page.bytes < 0) fail('bytes', page.bytes);
-  const names = Object.keys(adapter.columns).sort().join();
-  for (const fact of page.facts) {
-    if (fact.key.length === 0 || fact.key.length > MAX_KEY_LENGTH) fail('key', fact);
-    for (const time of [fact.effectiveAt, fact.contentAt ?? 0, fact.revision ?? 0]) {
-      if (!Number.isSafeInteger(time)) fail('time or revision', fact);
-    }
-    if (Object.keys(fact.values).sort().join() !== names) fail(`columns, which are ${names}`, fact);
-    for (const [name, value] of Object.entries(fact.values)) {
-      const type = adapter.columns[name];
-      if (type === undefined || !holds(type, value)) fail(`${name}, of type ${type}`, fact);
-    }
-  }
+  for (const fact of page.facts) storedFact(adapter.columns, fact, { collectedAt: 0, unit: 'unit' });
   for (const covered of page.covered ?? []) {
     if (!(covered.start < covered.end) || !COVERAGE_STATES.includes(covered.state)) fail('covered', covered);
   }
