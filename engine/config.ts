@@ -52,6 +52,9 @@ export type Config = Readonly<{
   researchSeconds: number;
   allowPrivateAddresses: boolean;
   currencyRates: 'ecb' | 'off';
+  /** How many files of facts are merged at once, and for how long. */
+  insightCompaction: Readonly<{ files: number; bytes: number; rows: number; seconds: number }>;
+  insightKeepHours: number;
   integrations: IntegrationConfig;
   /** Empty: there are no receipts. */
   receiptKeys: readonly ReceiptKey[];
@@ -225,6 +228,13 @@ export function readConfig(environment: NodeJS.ProcessEnv = process.env): Config
     researchSeconds: values.RESEARCH_SECONDS,
     allowPrivateAddresses: values.ALLOW_PRIVATE_ADDRESSES,
     currencyRates: values.CURRENCY_RATES,
+    insightCompaction: {
+      files: values.INSIGHT_COMPACTION_FILES,
+      bytes: values.INSIGHT_COMPACTION_BYTES,
+      rows: values.INSIGHT_COMPACTION_ROWS,
+      seconds: values.INSIGHT_COMPACTION_SECONDS,
+    },
+    insightKeepHours: values.INSIGHT_KEEP_HOURS,
     integrations: integrationConfig(values, values.ALLOW_PRIVATE_ADDRESSES),
     receiptKeys: values.RECEIPT_KEYS ?? [],
     git: {

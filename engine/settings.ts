@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { compactionSettings } from './compaction_settings.ts';
 import { integrationSettings } from './integration_settings.ts';
 import { receiptKeys } from './receipts/index.ts';
 import { adminTokens, folder, httpUrl, integer, postgresUrl, storageUrl, tokens } from './setting_values.ts';
@@ -202,6 +203,7 @@ export const settings = {
     default: 'ecb',
     help: 'ecb reads the reference rates of the European Central Bank each working day; off asks nobody, for networks without the internet',
   },
+  ...compactionSettings,
   ALLOW_PRIVATE_ADDRESSES: {
     schema: z.enum(['0', '1'], 'must be 0 or 1').transform((text) => text === '1'),
     default: '0',

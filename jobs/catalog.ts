@@ -31,6 +31,10 @@ export const catalog = {
   context__schedule_health: nothing,
   /** `after`: the last file that an earlier job has looked at. */
   context__clean_files: z.strictObject({ organizationId: z.uuid(), after: z.string().optional() }),
+  insights__compact: nothing,
+  insights__clean: nothing,
+  /** `after`: the last file that an earlier job has looked at. */
+  insights__clean_files: z.strictObject({ organizationId: z.uuid(), after: z.string().optional() }),
 } as const satisfies Readonly<Record<string, z.ZodType>>;
 
 export type JobName = keyof typeof catalog;

@@ -25,5 +25,7 @@ export const crontab: readonly (CronItem & { readonly task: JobName })[] = [
   { task: 'actions__clean', match: '47 * * * *', options: { jobKey: 'actions__clean' } },
   { task: 'storage__clean', match: '37 * * * *', options: { jobKey: 'storage__clean' } },
   { task: 'currency_rates__collect', match: '2 * * * *', options: { jobKey: COLLECT.key } },
+  { task: 'insights__compact', match: '*/5 * * * *', options: { jobKey: 'insights__compact' } },
+  { task: 'insights__clean', match: '57 * * * *', options: { jobKey: 'insights__clean' } },
   { task: 'runner__check', match: '52 * * * *', options: { jobKey: 'runner__check' } },
 ];

@@ -1022,6 +1022,50 @@ CREATE POLICY scoped_all ON app.idempotency_keys TO runner_scoped USING ((organi
 GRANT SELECT, UPDATE, DELETE ON app.idempotency_keys TO runner_global;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.idempotency_keys TO runner_scoped;
 
+-- insight_compactions ─────────────────────────────────────────────────────────────────────────────────────────────────
+-- Months of sources whose files are merged: who does it, and what became of it.
+CREATE TABLE app.insight_compactions (
+  organization_id uuid NOT NULL,                                  -- The organization it belongs to.
+  source_id uuid NOT NULL,                                        -- The source.
+  month text NOT NULL,                                            -- The month of its files.
+  compaction_id uuid,                                             -- The newest claim, by which its file is named; null: there was none.
+  fence bigint NOT NULL DEFAULT 0,                                -- The number of that claim.
+  lease_expires_at timestamptz,                                   -- When its lease ends; null: it has ended.
+  segments jsonb NOT NULL DEFAULT '[]',                           -- The ids of what it merges; empty once it has ended.
+  is_whole boolean NOT NULL DEFAULT false,                        -- Those are all files of the month.
+  revision bigint,                                                -- What the newest claim published; null: nothing.
+  due_at timestamptz,                                             -- Not before then; null: at any time.
+  failure_count integer NOT NULL DEFAULT 0,                       -- Failures in a row.
+  last_error jsonb,                                               -- {code, message, at} of the last one; null: it works.
+  compacted_at timestamptz,                                       -- When files were last merged.
+  CONSTRAINT insight_compactions_pkey PRIMARY KEY (organization_id, source_id, month),
+  CONSTRAINT insight_compactions_source_id_fkey FOREIGN KEY (organization_id, source_id) REFERENCES
+    app.insight_sources(organization_id, id) ON DELETE CASCADE,
+  CONSTRAINT insight_compactions_claimed_check CHECK (((lease_expires_at IS NULL) OR (compaction_id IS NOT NULL))),
+  CONSTRAINT insight_compactions_failure_count_check CHECK ((failure_count >= 0)),
+  CONSTRAINT insight_compactions_fence_check CHECK ((fence >= 0)),
+  CONSTRAINT insight_compactions_lease_check CHECK (((lease_expires_at IS NULL) = (segments = '[]'))),
+  CONSTRAINT insight_compactions_month_check CHECK ((month ~ '^\d{4}-(0[1-9]|1[0-2])$')),
+  CONSTRAINT insight_compactions_segments_check CHECK ((jsonb_typeof(segments) = 'array'))
+);
+-- Not sampled (SET STATISTICS 0): segments, last_error
+ALTER TABLE app.insight_compactions ENABLE ROW LEVEL SECURITY;
+ALTER TABLE app.insight_compactions FORCE ROW LEVEL SECURITY;
+CREATE POLICY admin_read ON app.insight_compactions FOR SELECT TO runner_admin USING (((((SELECT
+  app.current_organization()) IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id
+  <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.insight_compactions FOR SELECT TO runner_global USING (true);
+CREATE POLICY owner_all ON app.insight_compactions TO runner_owner USING (true) WITH CHECK (true);
+CREATE POLICY scoped_all ON app.insight_compactions TO runner_scoped USING ((organization_id = (SELECT
+  app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
+CREATE POLICY tenant_read ON app.insight_compactions FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
+  (SELECT app.current_organization())));
+GRANT SELECT (organization_id, source_id, month, lease_expires_at, is_whole, revision, due_at, failure_count,
+  last_error, compacted_at) ON app.insight_compactions TO runner_admin;
+GRANT SELECT ON app.insight_compactions TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, source_id, month, lease_expires_at, due_at) ON app.insight_compactions TO runner_global;
+GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_compactions TO runner_scoped;
+
 -- insight_connectors ──────────────────────────────────────────────────────────────────────────────────────────────────
 -- How the facts of an integration are collected: when it is looked at next, and who does it now.
 CREATE TABLE app.insight_connectors (
@@ -1125,23 +1169,27 @@ CREATE TABLE app.insight_heads (
   organization_id uuid NOT NULL,                                  -- The organization it belongs to.
   revision bigint NOT NULL DEFAULT 0,                             -- Rises by one with each publication; a query reads at one of them.
   updated_at timestamptz NOT NULL DEFAULT now(),                  -- When that was.
+  sweep_at timestamptz NOT NULL DEFAULT (now() + '1 day'::interval),  -- When files that no row names are looked for.
   CONSTRAINT insight_heads_pkey PRIMARY KEY (organization_id),
   CONSTRAINT insight_heads_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES app.organizations(id) ON DELETE
     CASCADE,
   CONSTRAINT insight_heads_revision_check CHECK ((revision >= 0))
 );
+CREATE INDEX insight_heads_sweep_at_idx ON app.insight_heads USING btree (organization_id, sweep_at);
 ALTER TABLE app.insight_heads ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.insight_heads FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.insight_heads FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
   IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
   app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.insight_heads FOR SELECT TO runner_global USING (true);
 CREATE POLICY owner_all ON app.insight_heads TO runner_owner USING (true) WITH CHECK (true);
 CREATE POLICY scoped_all ON app.insight_heads TO runner_scoped USING ((organization_id = (SELECT
   app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
 CREATE POLICY tenant_read ON app.insight_heads FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
   app.current_organization())));
-GRANT SELECT (organization_id, revision, updated_at) ON app.insight_heads TO runner_admin;
+GRANT SELECT (organization_id, revision, updated_at, sweep_at) ON app.insight_heads TO runner_admin;
 GRANT SELECT ON app.insight_heads TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, revision, sweep_at) ON app.insight_heads TO runner_global;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_heads TO runner_scoped;
 
 -- insight_pseudonym_keys ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -1239,6 +1287,8 @@ CREATE TABLE app.insight_segments (
   CONSTRAINT insight_segments_staged_check CHECK ((staged = ((published_revision IS NULL) AND (retired_at IS NULL))))
 );
 -- Not sampled (SET STATISTICS 0): object_key, sha256
+CREATE INDEX insight_segments_live_idx ON app.insight_segments USING btree (organization_id, source_id, month) WHERE
+  ((NOT staged) AND (retired_at IS NULL));
 CREATE INDEX insight_segments_retired_at_idx ON app.insight_segments USING btree (retired_at) WHERE (retired_at IS NOT
   NULL);
 CREATE INDEX insight_segments_retired_at_turns_idx ON app.insight_segments USING btree (organization_id, retired_at)
@@ -3174,15 +3224,37 @@ app.initiative_replan(p_organization_id uuid, p_task_id uuid, p_reason jsonb) re
   -- plpgsql, owner runner_scoped
 app.insight_backoff(p_failures integer) returns interval
   -- sql, immutable, owner runner_scoped
+app.insight_compaction_claim(p_organization_id uuid, p_source_id uuid, p_month text, p_adapters jsonb, p_limits jsonb,
+    p_seconds integer) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_compaction_commit(p_organization_id uuid, p_source_id uuid, p_month text, p_compaction_id uuid, p_fence
+    bigint, p_result jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_compaction_end(p_organization_id uuid, p_source_id uuid, p_month text, p_compaction_id uuid, p_fence bigint,
+    p_error jsonb DEFAULT NULL::jsonb) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_compaction_failed(k app.insight_compactions, p_error jsonb, p_since timestamptz) returns void
+  -- sql, owner runner_scoped
+app.insight_compaction_lock(p_organization_id uuid, p_source_id uuid, p_month text, p_compaction_id uuid, p_fence
+    bigint) returns app.insight_compactions
+  -- plpgsql, owner runner_scoped
+app.insight_compactions_due(p_segments integer, p_organizations integer, p_rows integer, p_after uuid DEFAULT
+    NULL::uuid) returns jsonb
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
 app.insight_connector_settle(p_organization_id uuid, p_integration_id uuid) returns void
   -- plpgsql, owner runner_scoped
 app.insight_connectors_wake() returns trigger
   -- plpgsql, owner runner_owner
 app.insight_cursor_refreshes(u app.insight_cursors, p_now timestamptz) returns boolean
   -- sql, stable, owner runner_scoped
+app.insight_expiries_due(p_hours integer, p_organizations integer, p_after uuid DEFAULT NULL::uuid) returns
+    TABLE(organization_id uuid)
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
 app.insight_generation(i app.integrations, p_authorization_epoch integer, p_adapter_version integer, p_schema_version
     integer) returns text
   -- sql, immutable, owner runner_scoped
+app.insight_objects_named(p_organization_id uuid, p_keys text[]) returns jsonb
+  -- plpgsql, stable, security definer, owner runner_scoped, executed by runner_jobs
 app.insight_pseudonym_key_read(p_organization_id uuid, p_sealed jsonb DEFAULT NULL::jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.insight_refresh(p_organization_id uuid, p_connector_key text, p_providers jsonb, p_actor jsonb) returns jsonb
@@ -3193,8 +3265,13 @@ app.insight_rounds_begin(p_organization_id uuid, p_source_id uuid, p_modes jsonb
   -- plpgsql, owner runner_scoped
 app.insight_scope(i app.integrations) returns text
   -- sql, immutable, owner runner_scoped
+app.insight_segments_expired(p_organization_id uuid, p_hours integer, p_rows integer, p_after jsonb DEFAULT NULL::jsonb)
+    returns jsonb
+  -- plpgsql, stable, security definer, owner runner_scoped, executed by runner_jobs
 app.insight_segments_read(p_organization_id uuid, p_source_id uuid, p_from text DEFAULT NULL::text, p_to text DEFAULT
     NULL::text, p_revision bigint DEFAULT NULL::bigint) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_segments_remove(p_organization_id uuid, p_hours integer, p_keys text[]) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.insight_source_record(s app.insight_sources) returns jsonb
   -- plpgsql, stable, owner runner_scoped
@@ -3204,6 +3281,10 @@ app.insight_source_status(s app.insight_sources, o app.organizations, i app.inte
 app.insight_sources_put(p_organization_id uuid, p_unit_id uuid, p_fence bigint, p_sources jsonb, p_next_seconds integer)
     returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_sweep_begin(p_organization_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_sweeps_due(p_organizations integer, p_after uuid DEFAULT NULL::uuid) returns TABLE(organization_id uuid)
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
 app.insight_unit_claim(p_organization_id uuid, p_integration_id uuid, p_adapters jsonb, p_active integer, p_seconds
     integer) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs

@@ -70,6 +70,7 @@ const READ_BY_JOBS = [
   'insight_units',
   'insight_segments',
   'insight_publications',
+  'insight_compactions',
   'onboardings',
   'research_findings',
 ];
@@ -112,9 +113,11 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   action_invocations: ['select'],
   action_invocation_files: ['select'],
   insight_pseudonym_keys: ['select'],
+  insight_heads: ['select'],
   insight_connectors: ['select'],
   insight_units: ['select'],
   insight_segments: ['select'],
+  insight_compactions: ['select'],
 };
 /** Read by the views for analysts: here as an operator, who sees every tenant. What a login sees: test/sql/reporting. */
 const REPORTED = [

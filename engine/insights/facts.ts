@@ -215,6 +215,18 @@ export function saysTheSame(left: StoredFact, right: StoredFact): boolean {
   return left.key === right.key && saying(left) === saying(right);
 }
 
+/** SHA-256 of what a query sees of facts that are told one by one: the newest of each key, in the order of keys. */
+export function factsHash(): Readonly<{ add(fact: StoredFact): void; hex(): string }> {
+  const hash = createHash('sha256');
+  return {
+    add(fact) {
+      const said = saying(fact);
+      if (said !== null) hash.update(said).update('\n');
+    },
+    hex: () => hash.digest('hex'),
+  };
+}
+
 /**
  * SHA-256 of what a query sees of these facts: the newest of each key unless it is gone, in the order of keys. Who collected them
  * when, and what came before, changes nothing.
@@ -222,10 +234,7 @@ export function saysTheSame(left: StoredFact, right: StoredFact): boolean {
 export function factsSha256(facts: Iterable<StoredFact>): string {
   const newest = new Map<string, StoredFact>();
   for (const fact of facts) keepNewest(newest, fact);
-  const hash = createHash('sha256');
-  for (const [, fact] of [...newest].sort(([left], [right]) => order(left, right))) {
-    const said = saying(fact);
-    if (said !== null) hash.update(said).update('\n');
-  }
-  return hash.digest('hex');
+  const hash = factsHash();
+  for (const [, fact] of [...newest].sort(([left], [right]) => order(left, right))) hash.add(fact);
+  return hash.hex();
 }

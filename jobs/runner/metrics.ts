@@ -13,6 +13,7 @@ export type JobMetrics = Readonly<{
   leaseExpiries: Counter<'outcome'>;
   insightUnits: Counter<'dataset' | 'mode' | 'outcome'>;
   insightFacts: Counter<'dataset' | 'mode'>;
+  insightCompactions: Counter<'outcome'>;
 }>;
 
 /** All metrics of the process, in a registry of their own so that tests can have several. */
@@ -51,6 +52,12 @@ export function createJobMetrics(options: { defaults: boolean }): JobMetrics {
       name: 'runner_insight_facts_total',
       help: 'Facts that were new or changed, collected by this process.',
       labelNames: ['dataset', 'mode'],
+      registers,
+    }),
+    insightCompactions: new Counter({
+      name: 'runner_insight_compactions_total',
+      help: 'Months whose files of facts this process went to merge, by what came of it: merged, overtaken, late, or why not.',
+      labelNames: ['outcome'],
       registers,
     }),
   };

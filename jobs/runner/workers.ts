@@ -21,7 +21,10 @@ import { COLLECT, crontab, DISPATCH } from '../crontab.ts';
 import { currencyRatesCollect } from '../currency_rates/collect.ts';
 import { dispatch } from '../dispatch/dispatch.ts';
 import { idempotencyKeysClean } from '../idempotency_keys/clean.ts';
+import { insightsClean } from '../insights/clean.ts';
+import { insightFilesClean } from '../insights/clean_files.ts';
 import { insightsCollect } from '../insights/collect.ts';
+import { insightsCompact } from '../insights/compact.ts';
 import { integrationsCheck } from '../integrations/check.ts';
 import { integrationsClean } from '../integrations/clean.ts';
 import { integrationsRefresh } from '../integrations/refresh.ts';
@@ -62,6 +65,9 @@ const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   context__assess_health: contextHealthAssess,
   context__schedule_health: contextHealthSchedule,
   context__clean_files: contextFilesClean,
+  insights__compact: insightsCompact,
+  insights__clean: insightsClean,
+  insights__clean_files: insightFilesClean,
 };
 
 /** Adds a job; one with the same key that waits is replaced, one that runs is left to end. */

@@ -10,6 +10,8 @@ export type Objects = Readonly<{
   prefix: string;
   /** The last key that an earlier job has looked at. */
   after: string | undefined;
+  /** Younger ones stay; default: a day. */
+  olderThanMs?: number;
   /** When the object of a key was made, in milliseconds; null: nobody knows, so that its age is no reason to keep it. */
   timeOf(key: string): number | null;
   /** Which of the keys a row names; null: the organization is deleted, and its objects are the deletion's. */
@@ -17,15 +19,15 @@ export type Objects = Readonly<{
 }>;
 
 /**
- * Removes objects that no row names and that are a day old: of processes that died between the two. Those that cannot be removed hold up
+ * Removes objects that no row names and that are so old, by default a day: of processes that died between the two. Those that cannot be removed hold up
  * no others: the next sweep tries them again.
  * @returns how many, and the last key it has looked at where there are more; null: it left off, since the process stops
  */
 export async function removeUnnamed(
   { storage, signal, log }: Pick<JobContext, 'storage' | 'signal' | 'log'>,
-  { prefix, after: begin, timeOf, named }: Objects,
+  { prefix, after: begin, olderThanMs = ABANDONED_AFTER_MS, timeOf, named }: Objects,
 ): Promise<Readonly<{ removed: number; after: string | undefined }> | null> {
-  const before = Date.now() - ABANDONED_AFTER_MS;
+  const before = Date.now() - olderThanMs;
   let removed = 0;
   let after = begin;
   for (let read = 0; read < PAGES; read += 1) {

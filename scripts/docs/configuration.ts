@@ -67,8 +67,14 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
       'INSIGHT_UNIT_SECONDS',
       'INSIGHT_CYCLE_SECONDS',
       'INSIGHT_CYCLE_CLAIMS',
+      'INSIGHT_COMPACTION_FILES',
+      'INSIGHT_COMPACTION_BYTES',
+      'INSIGHT_COMPACTION_ROWS',
+      'INSIGHT_COMPACTION_SECONDS',
+      'INSIGHT_KEEP_HOURS',
+      'CURRENCY_RATES',
     ],
-    'The jobs use these. The defaults are the limits of [interface.md](interface.md#8-limits) 8.',
+    'The jobs use these. The defaults are the limits of [interface.md](interface.md#8-limits) 8. Rates convert amounts of money into another currency; without them such a query keeps its amounts and says that a rate is missing.',
   ],
   [
     'Research',
@@ -102,11 +108,6 @@ const groups: readonly (readonly [title: string, names: readonly Name[], notes: 
     'Git',
     ['GIT_MAX_PUSH_BYTES', 'GIT_MIRROR_BYTES'],
     'For the gateway of git, which runs the program `git` of its machine, and so do the jobs that execute pushes: 2.36 or newer. Both keep mirrors of repositories in `DATA_DIR/git`, which hold nothing that is not at the provider, and may be removed while no process runs.',
-  ],
-  [
-    'Insights',
-    ['CURRENCY_RATES'],
-    'For the jobs. Rates convert amounts of money into another currency; without them such a query keeps its amounts and says that a rate is missing.',
   ],
   ['Tests', ['VALIDATE_RESPONSES'], 'Slows every response; for tests.'],
 ];

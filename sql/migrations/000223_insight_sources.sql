@@ -14,11 +14,14 @@ create table app.insight_heads (
   organization_id uuid not null,
   revision bigint not null default 0,
   updated_at timestamptz not null default now(),
+  sweep_at timestamptz not null default now() + interval '1 day',
   constraint insight_heads_pkey primary key (organization_id),
   constraint insight_heads_organization_id_fkey foreign key (organization_id)
     references app.organizations (id) on delete cascade,
   constraint insight_heads_revision_check check (revision >= 0)
 );
+-- What is due, in the order of organizations.
+create index insight_heads_sweep_at_idx on app.insight_heads (organization_id, sweep_at);
 
 alter table app.insight_heads enable row level security;
 alter table app.insight_heads force row level security;
@@ -28,12 +31,15 @@ create policy scoped_all on app.insight_heads to runner_scoped
   with check (organization_id = (select app.current_organization()));
 create policy tenant_read on app.insight_heads for select to runner_api, runner_jobs
   using (organization_id = (select app.current_organization()));
+create policy global_read on app.insight_heads for select to runner_global using (true);
 create policy admin_read on app.insight_heads for select to runner_admin
   using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
     and organization_id <> all ((select app.organizations_deleted())::uuid[]));
 grant select, insert, update, delete on app.insight_heads to runner_scoped;
 grant select on app.insight_heads to runner_api, runner_jobs;
-grant select (organization_id, revision, updated_at)
+grant select (organization_id, revision, sweep_at)
+  on app.insight_heads to runner_global;
+grant select (organization_id, revision, updated_at, sweep_at)
   on app.insight_heads to runner_admin;
 
 comment on table app.insight_heads is
@@ -41,6 +47,7 @@ comment on table app.insight_heads is
 comment on column app.insight_heads.organization_id is 'The organization it belongs to.';
 comment on column app.insight_heads.revision is 'Rises by one with each publication; a query reads at one of them.';
 comment on column app.insight_heads.updated_at is 'When that was.';
+comment on column app.insight_heads.sweep_at is 'When files that no row names are looked for.';
 
 create table app.insight_pseudonym_keys (
   organization_id uuid not null,

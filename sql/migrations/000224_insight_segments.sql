@@ -124,6 +124,9 @@ create table app.insight_segments (
 );
 -- What a query and a collector read of a source; compaction reads its partitions.
 create index insight_segments_source_id_idx on app.insight_segments (organization_id, source_id, month);
+-- Months with many files that are read: these wait to be merged.
+create index insight_segments_live_idx on app.insight_segments (organization_id, source_id, month)
+  where not staged and retired_at is null;
 -- What is removed after a day, read as due_in_turns does.
 create index insight_segments_retired_at_idx on app.insight_segments (retired_at) where retired_at is not null;
 create index insight_segments_retired_at_turns_idx on app.insight_segments (organization_id, retired_at)

@@ -70,8 +70,9 @@ export async function segmentsOf(
   sql: Pick<Sql, 'jobs'>,
   { organizationId }: Pick<Place, 'organizationId'>,
   sourceId: string,
+  revision: number | null = null,
 ) {
-  const args = { organizationId, sourceId, from: null, to: null, revision: null };
+  const args = { organizationId, sourceId, from: null, to: null, revision };
   return segmentsSchema.parse(await transition(sql.jobs, 'insight_segments_read', args));
 }
 

@@ -141,7 +141,16 @@ export async function passTime(sql: Pick<Sql, 'owner'>, { integrationId }: Place
 /** Rows of every table of insights. */
 export async function createInsightRows(sql: Pick<Sql, 'api' | 'jobs'>, org: TestOrganization): Promise<void> {
   const place = await createCollected(sql, org);
-  await commit(sql.jobs, await claimed(sql.jobs, place), { segments: [segment()] });
+  const unit = await claimed(sql.jobs, place);
+  await commit(sql.jobs, unit, { segments: [segment(), segment()] });
+  await transition(sql.jobs, 'insight_compaction_claim', {
+    organizationId: org.organizationId,
+    sourceId: unit.source?.id ?? '',
+    month: '2026-01',
+    adapters: adapters(),
+    limits: { segments: 2, files: 2, bytes: 1_000, rows: 10 },
+    seconds: 60,
+  });
   const { keyId, wrappedKey, ciphertext } = sealed('pseudonym_key');
   const { organizationId } = org;
   await transition(sql.jobs, 'insight_pseudonym_key_read', {

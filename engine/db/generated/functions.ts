@@ -373,6 +373,42 @@ export const functions = {
       claimSeconds: 'int4',
     },
   },
+  insight_compaction_claim: {
+    required: {
+      organizationId: 'uuid',
+      sourceId: 'uuid',
+      month: 'text',
+      adapters: 'jsonb',
+      limits: 'jsonb',
+      seconds: 'int4',
+    },
+  },
+  insight_compaction_commit: {
+    required: {
+      organizationId: 'uuid',
+      sourceId: 'uuid',
+      month: 'text',
+      compactionId: 'uuid',
+      fence: 'int8',
+      result: 'jsonb',
+    },
+  },
+  insight_compaction_end: {
+    required: { organizationId: 'uuid', sourceId: 'uuid', month: 'text', compactionId: 'uuid', fence: 'int8' },
+    optional: { error: 'jsonb' },
+  },
+  insight_compactions_due: {
+    required: { segments: 'int4', organizations: 'int4', rows: 'int4' },
+    optional: { after: 'uuid' },
+  },
+  insight_expiries_due: {
+    required: { hours: 'int4', organizations: 'int4' },
+    optional: { after: 'uuid' },
+    returnsSet: true,
+  },
+  insight_objects_named: {
+    required: { organizationId: 'uuid', keys: 'text[]' },
+  },
   insight_pseudonym_key_read: {
     required: { organizationId: 'uuid' },
     optional: { sealed: 'jsonb' },
@@ -380,12 +416,27 @@ export const functions = {
   insight_refresh: {
     required: { organizationId: 'uuid', connectorKey: 'text', providers: 'jsonb', actor: 'jsonb' },
   },
+  insight_segments_expired: {
+    required: { organizationId: 'uuid', hours: 'int4', rows: 'int4' },
+    optional: { after: 'jsonb' },
+  },
   insight_segments_read: {
     required: { organizationId: 'uuid', sourceId: 'uuid' },
     optional: { from: 'text', to: 'text', revision: 'int8' },
   },
+  insight_segments_remove: {
+    required: { organizationId: 'uuid', hours: 'int4', keys: 'text[]' },
+  },
   insight_sources_put: {
     required: { organizationId: 'uuid', unitId: 'uuid', fence: 'int8', sources: 'jsonb', nextSeconds: 'int4' },
+  },
+  insight_sweep_begin: {
+    required: { organizationId: 'uuid' },
+  },
+  insight_sweeps_due: {
+    required: { organizations: 'int4' },
+    optional: { after: 'uuid' },
+    returnsSet: true,
   },
   insight_unit_claim: {
     required: { organizationId: 'uuid', integrationId: 'uuid', adapters: 'jsonb', active: 'int4', seconds: 'int4' },
