@@ -3281,6 +3281,8 @@ app.insight_source_status(s app.insight_sources, o app.organizations, i app.inte
 app.insight_sources_put(p_organization_id uuid, p_unit_id uuid, p_fence bigint, p_sources jsonb, p_next_seconds integer)
     returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_staged_read(p_organization_id uuid, p_source_id uuid) returns jsonb
+  -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.insight_sweep_begin(p_organization_id uuid) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.insight_sweeps_due(p_organizations integer, p_after uuid DEFAULT NULL::uuid) returns TABLE(organization_id uuid)

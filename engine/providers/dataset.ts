@@ -91,6 +91,8 @@ export type DatasetAdapter<C = unknown, S = unknown> = Readonly<{
   rhythm: Readonly<{ tail: Rhythm; rescan?: Rhythm; backfill?: true }>;
   /** A picture of one moment: its facts are published together, once a round is done, and never before. */
   isSnapshot?: boolean;
+  /** Whether a rescan tells this fact again as long as it is there (default: all). Of others nothing follows from their absence. */
+  isRescanned?(values: Fact['values']): boolean;
   /**
    * Those that the settings allow. @throws ProviderError
    */

@@ -100,18 +100,26 @@ export function insightsPrefix(organizationId: string): string {
   return `${organizationPrefix(organizationId)}insights/`;
 }
 
+export type SegmentPlace = Readonly<{
+  sourceId: string;
+  unitId: string;
+  fence: number;
+  month: string;
+  /** The keys of what a scan has seen, in place of facts. */
+  isSeen?: boolean;
+}>;
+
 /** The key of a file with facts. Unit and fence are never used twice, so neither is the key. */
-export function insightSegmentKey(
-  organizationId: string,
-  { sourceId, unitId, fence, month }: Readonly<{ sourceId: string; unitId: string; fence: number; month: string }>,
-): string {
-  return `${insightsPrefix(organizationId)}${sourceId}/${unitId}-${fence}/${month}.parquet`;
+export function insightSegmentKey(organizationId: string, place: SegmentPlace): string {
+  const { sourceId, unitId, fence, month, isSeen = false } = place;
+  const name = `${month}${isSeen ? '.seen' : ''}.parquet`;
+  return `${insightsPrefix(organizationId)}${sourceId}/${unitId}-${fence}/${name}`;
 }
 
 /** When the unit of a key of `insightSegmentKey` was claimed, in milliseconds, as its id says; null for any other key. */
 export function insightSegmentTime(key: string): number | null {
   const unit =
-    /\/insights\/[0-9a-f-]{36}\/([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f-]{17}-\d+\/\d{4}-\d{2}\.parquet$/.exec(
+    /\/insights\/[0-9a-f-]{36}\/([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[0-9a-f-]{17}-\d+\/\d{4}-\d{2}(?:\.seen)?\.parquet$/.exec(
       key,
     );
   return unit ? Number.parseInt(`${unit[1]}${unit[2]}`, 16) : null;

@@ -78,12 +78,20 @@ export function segment(month = '2026-01', fields: JsonObject = {}) {
   files += 1;
   const at = `${month}-15T00:00:00Z`;
   const size = { rowCount: 1, sizeBytes: 100, sha256: 'a'.repeat(64) };
-  return { month, objectKey: `organizations/o/insights/${files}`, ...size, minAt: at, maxAt: at, ...fields };
+  return {
+    month,
+    objectKey: `organizations/o/insights/${files}`,
+    ...size,
+    minAt: at,
+    maxAt: at,
+    staged: false,
+    ...fields,
+  };
 }
 
 export function commit(connection: Connection, unit: UnitRow, result: JsonObject = {}) {
   const nothing = { pages: 1, records: 1, bytes: 10, changed: 1, cursor: null, round: null, done: false };
-  const none = { nextDueAt: null, coverage: [], segments: [], staged: false, publishStaged: false };
+  const none = { nextDueAt: null, coverage: [], segments: [], publishStaged: false, dropStaged: false };
   return transition(connection, 'insight_unit_commit', {
     ...leaseOf(unit),
     result: { ...nothing, ...none, ...result },

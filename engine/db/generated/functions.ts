@@ -430,6 +430,9 @@ export const functions = {
   insight_sources_put: {
     required: { organizationId: 'uuid', unitId: 'uuid', fence: 'int8', sources: 'jsonb', nextSeconds: 'int4' },
   },
+  insight_staged_read: {
+    required: { organizationId: 'uuid', sourceId: 'uuid' },
+  },
   insight_sweep_begin: {
     required: { organizationId: 'uuid' },
   },

@@ -1,24 +1,11 @@
-import { z } from 'zod';
-import { call } from '../../db/call.ts';
 import type { Database } from '../../db/database.ts';
 import type { DatasetAdapter, Interval } from '../../providers/dataset.ts';
 import type { Storage } from '../../storage/index.ts';
-import { contentMonth, type StoredFact, saysTheSame, storedFact, withdrawnFact } from '../facts.ts';
+import { type Collected, contentMonth, type StoredFact, saysTheSame, storedFact, withdrawnFact } from '../facts.ts';
 import { readMonth } from '../segments/index.ts';
 import type { CollectUnit } from './claim.ts';
 import type { Gathered } from './gather.ts';
-
-const segmentsSchema = z.object({
-  segments: z.array(
-    z.object({
-      month: z.string(),
-      objectKey: z.string(),
-      sizeBytes: z.int(),
-      rowCount: z.int(),
-      sha256: z.string(),
-    }),
-  ),
-});
+import { publishedSegments } from './known.ts';
 
 type Kept = Readonly<{ db: Database; storage: Storage }>;
 
@@ -40,25 +27,10 @@ async function* knownFacts(
   adapter: DatasetAdapter,
   months: readonly string[],
 ) {
-  const { organizationId, source } = unit;
   const sorted = months.toSorted();
-  const args = {
-    organizationId,
-    sourceId: source.id,
-    from: sorted[0] ?? null,
-    to: sorted.at(-1) ?? null,
-    revision: null,
-  };
-  const { segments } = await call(db.of(organizationId), 'insight_segments_read', args, segmentsSchema);
+  const segments = await publishedSegments(db, unit, { from: sorted[0], to: sorted.at(-1) });
   for (const month of sorted) {
-    const ofMonth = segments
-      .filter((segment) => segment.month === month)
-      .map(({ objectKey, sizeBytes, rowCount, sha256 }) => ({
-        key: objectKey,
-        size: sizeBytes,
-        rows: rowCount,
-        sha256,
-      }));
+    const ofMonth = segments.filter((segment) => segment.month === month);
     yield { month, known: await readMonth(storage, ofMonth, adapter.columns) };
   }
 }
@@ -73,8 +45,8 @@ export async function changesOf(
   unit: CollectUnit,
   adapter: DatasetAdapter,
   { facts: gathered, exhaustive }: Gathered,
+  collected: Collected,
 ): Promise<readonly StoredFact[]> {
-  const collected = { collectedAt: Date.now(), unit: unit.id };
   const facts = gathered.map((fact) => storedFact(adapter.columns, fact, collected));
   if (adapter.isSnapshot || (unit.mode === 'backfill' && exhaustive.length === 0)) return facts;
   const byMonth = Map.groupBy(facts, ({ contentAt }) => contentMonth(contentAt));

@@ -14,6 +14,8 @@ export type NewSegment = Readonly<{
   sha256: string;
   minAt: string;
   maxAt: string;
+  /** It is not published with this unit. */
+  staged: boolean;
 }>;
 
 /** Stores facts, a file a month. Until they are committed no row names them: a crash leaves them to the clean-up. */
@@ -22,11 +24,18 @@ export async function storeSegments(
   { organizationId, id, fence, source }: CollectUnit,
   columns: Columns,
   facts: readonly StoredFact[],
+  options: Readonly<{ staged: boolean; isSeen?: boolean }>,
 ): Promise<readonly NewSegment[]> {
   const stored: NewSegment[] = [];
   for (const [month, ofMonth] of Map.groupBy(facts, ({ contentAt }) => contentMonth(contentAt))) {
     const { bytes, sha256, rows, minAt, maxAt } = await writeSegment(columns, ofMonth);
-    const objectKey = insightSegmentKey(organizationId, { sourceId: source.id, unitId: id, fence, month });
+    const objectKey = insightSegmentKey(organizationId, {
+      sourceId: source.id,
+      unitId: id,
+      fence,
+      month,
+      ...(options.isSeen ? { isSeen: true } : {}),
+    });
     await storage.put(objectKey, Readable.from([bytes]));
     stored.push({
       month,
@@ -36,6 +45,7 @@ export async function storeSegments(
       sha256,
       minAt: new Date(minAt).toISOString(),
       maxAt: new Date(maxAt).toISOString(),
+      staged: options.staged,
     });
   }
   return stored;

@@ -15,6 +15,7 @@ import { nextDue } from '../rhythm.ts';
 import { changesOf } from './changes.ts';
 import { type CollectUnit, leaseOf, type Unit } from './claim.ts';
 import { type Gathered, type GatherLimits, gather } from './gather.ts';
+import { endScan, seenFacts } from './scan.ts';
 import { storeSegments } from './store.ts';
 
 export type CollectLimits = GatherLimits & Readonly<{ perOrganization: number }>;
@@ -137,9 +138,17 @@ async function collect(collecting: Collecting, unit: CollectUnit, signal: AbortS
   const { db, settings } = integrations;
   const pseudonym = await pseudonymsOf(db, settings.encryptionKeys, organizationId);
   const gathered = await askPages(collecting, unit, adapter, pseudonym, signal);
-  const isStaged = adapter.isSnapshot === true;
-  const facts = await changesOf({ db, storage }, unit, adapter, gathered);
-  const segments = await storeSegments(storage, unit, adapter.columns, facts);
+  const isSnapshot = adapter.isSnapshot === true;
+  const kept = { db, storage };
+  const collected = { collectedAt: Date.now(), unit: unit.id };
+  const seen = seenFacts(unit, gathered.facts, collected);
+  const { round, withdrawn } = await endScan(kept, unit, adapter, { gathered, last: seen, collected });
+  const facts = [...(await changesOf(kept, unit, adapter, gathered, collected)), ...withdrawn];
+  const isSeenKept = seen.length > 0 && !gathered.done;
+  const segments = [
+    ...(await storeSegments(storage, unit, adapter.columns, facts, { staged: isSnapshot })),
+    ...(isSeenKept ? await storeSegments(storage, unit, {}, seen, { staged: true, isSeen: true }) : []),
+  ];
   const failure = gathered.error === undefined ? undefined : failureOf(gathered.error);
   if (gathered.error !== undefined && !failure) throw gathered.error;
   const result = {
@@ -148,7 +157,7 @@ async function collect(collecting: Collecting, unit: CollectUnit, signal: AbortS
     bytes: gathered.bytes,
     changed: facts.length,
     cursor: failure?.restart ? null : (gathered.cursor ?? null),
-    round: null,
+    round: failure?.restart ? null : round,
     done: gathered.done,
     nextDueAt: gathered.done ? (nextDue(adapter, mode, source.timezone, new Date())?.toISOString() ?? null) : null,
     coverage: layCoverage(source.coverage, gathered.covered).map(({ start, end, ...rest }) => ({
@@ -157,8 +166,8 @@ async function collect(collecting: Collecting, unit: CollectUnit, signal: AbortS
       ...rest,
     })),
     segments,
-    staged: isStaged,
-    publishStaged: isStaged && gathered.done,
+    publishStaged: isSnapshot && gathered.done,
+    dropStaged: failure?.restart === true || (!isSnapshot && mode === 'rescan' && gathered.done),
     ...(failure ? { error: { code: failure.code, message: failure.message } } : {}),
     retryNotBefore: failure?.retryNotBefore?.toISOString() ?? null,
   };

@@ -166,6 +166,8 @@ export const sales: DatasetAdapter<Credential, Settings> = {
   schemaVersion: 1,
   columns: SALE_COLUMNS,
   rhythm: { tail: { everySeconds: 900 }, rescan: { everySeconds: DAY_MS / 1_000 }, backfill: true },
+  // A sale tells what it has paid back by now, and nothing of the steps.
+  isRescanned: ({ kind }) => kind !== 'refund',
   discover: sources,
   collect,
 };

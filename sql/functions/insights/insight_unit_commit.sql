@@ -1,6 +1,7 @@
 -- Unit leased → committed: what it has collected, with the cursor behind it. p_result: {pages, records, bytes, changed, cursor, round,
--- done, nextDueAt, coverage, segments: [{month, objectKey, rowCount, sizeBytes, sha256, minAt, maxAt}], staged, publishStaged, error?,
--- retryNotBefore?}. Segments are published, as one revision; staged ones wait until a unit of their round says publishStaged.
+-- done, nextDueAt, coverage, segments: [{month, objectKey, rowCount, sizeBytes, sha256, minAt, maxAt, staged}], publishStaged,
+-- dropStaged, error?, retryNotBefore?}. Segments are published, as one revision; staged ones wait until a unit of their round says
+-- publishStaged, or one of their mode dropStaged.
 -- done: the round is over, and the next one is due at nextDueAt (null: there is none); else it goes on at once, or when error
 -- and retryNotBefore say. coverage: all that is known of the source, with what the unit has found.
 -- A unit that was claimed for another generation changes nothing: → discarded, and its files are left for the clean-up. A repeat changes
@@ -15,7 +16,6 @@ declare
   u app.insight_units := app.insight_unit_lock(p_organization_id, p_unit_id, p_fence);
   v_now constant timestamptz := clock_timestamp();
   v_done constant boolean := (p_result ->> 'done')::boolean;
-  v_staged constant boolean := coalesce((p_result ->> 'staged')::boolean, false);
   v_publish_staged constant boolean := coalesce((p_result ->> 'publishStaged')::boolean, false);
   v_error constant jsonb := nullif(p_result -> 'error', 'null');
   v_retry constant timestamptz := (p_result ->> 'retryNotBefore')::timestamptz;
@@ -38,10 +38,12 @@ begin
     return '{"committed": false, "revision": null}';
   end if;
 
-  v_added := case when v_staged then 0 else jsonb_array_length(p_result -> 'segments') end
-    + case when v_publish_staged then (select count(*) from app.insight_segments
-        where organization_id = p_organization_id and source_id = s.id and staged) else 0 end
-    + case when v_publish_staged and v_staged then jsonb_array_length(p_result -> 'segments') else 0 end;
+  select count(*) filter (where v_publish_staged or not (x.value ->> 'staged')::boolean) into v_added
+    from jsonb_array_elements(p_result -> 'segments') x;
+  if v_publish_staged then
+    v_added := v_added + (select count(*) from app.insight_segments
+      where organization_id = p_organization_id and source_id = s.id and staged);
+  end if;
   if v_added > 0 then
     update app.insight_heads set revision = revision + 1, updated_at = v_now where organization_id = p_organization_id
       returning revision into v_revision;
@@ -55,9 +57,15 @@ begin
   insert into app.insight_segments (organization_id, source_id, month, object_key, unit_id, row_count, size_bytes, sha256, min_at, max_at,
       schema_version, staged, published_revision)
     select p_organization_id, s.id, x.month, x."objectKey", u.id, x."rowCount", x."sizeBytes", x.sha256, x."minAt", x."maxAt",
-        s.schema_version, v_staged and not v_publish_staged, case when not v_staged or v_publish_staged then v_revision end
+        s.schema_version, x.staged and not v_publish_staged, case when not x.staged or v_publish_staged then v_revision end
       from jsonb_to_recordset(p_result -> 'segments') x(month text, "objectKey" text, "rowCount" integer, "sizeBytes" bigint,
-        sha256 text, "minAt" timestamptz, "maxAt" timestamptz);
+        sha256 text, "minAt" timestamptz, "maxAt" timestamptz, staged boolean);
+  if (p_result ->> 'dropStaged')::boolean then
+    update app.insight_segments set staged = false, retired_at = v_now
+      where organization_id = p_organization_id and source_id = s.id and staged and exists (
+        select from app.insight_units x
+          where x.organization_id = p_organization_id and x.id = insight_segments.unit_id and x.mode = u.mode);
+  end if;
   update app.insight_cursors
     set cursor = nullif(p_result -> 'cursor', 'null'), round = nullif(p_result -> 'round', 'null'),
       failure_count = case when v_error is null then 0 else failure_count + 1 end,

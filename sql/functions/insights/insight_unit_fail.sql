@@ -17,7 +17,9 @@ begin
     update app.insight_cursors set cursor = null, round = null
       where organization_id = p_organization_id and source_id = u.source_id and mode = u.mode::text;
     update app.insight_segments set staged = false, retired_at = clock_timestamp()
-      where organization_id = p_organization_id and source_id = u.source_id and staged;
+      where organization_id = p_organization_id and source_id = u.source_id and staged and exists (
+        select from app.insight_units x
+          where x.organization_id = p_organization_id and x.id = insight_segments.unit_id and x.mode = u.mode);
   end if;
   perform app.insight_unit_failed(u, 'failed', p_error, p_retry_not_before);
   return '{"failed": true}';

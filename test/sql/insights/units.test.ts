@@ -112,11 +112,14 @@ t.test('files of a snapshot are published with its last page, and together', asy
   const org = await createTestOrganization(sql);
   const place = await createCollected(sql, org);
   const first = await claimed(jobs, place);
-  test.match(await commit(jobs, first, { staged: true, segments: [segment()] }), { revision: null });
+  test.match(await commit(jobs, first, { segments: [segment('2026-01', { staged: true })] }), { revision: null });
   const second = await claimed(jobs, place);
-  test.match(await commit(jobs, second, { staged: true, publishStaged: true, done: true, segments: [segment()] }), {
-    revision: 1,
-  });
+  test.match(
+    await commit(jobs, second, { publishStaged: true, done: true, segments: [segment('2026-01', { staged: true })] }),
+    {
+      revision: 1,
+    },
+  );
   const segments = await rows(
     'select staged, published_revision::int from app.insight_segments where organization_id = $1',
     org.organizationId,
@@ -132,7 +135,7 @@ t.test('files of a snapshot are published with its last page, and together', asy
 t.test('a round that begins anew drops what it had staged', async (test) => {
   const org = await createTestOrganization(sql);
   const place = await createCollected(sql, org);
-  await commit(jobs, await claimed(jobs, place), { staged: true, cursor: 1, segments: [segment()] });
+  await commit(jobs, await claimed(jobs, place), { cursor: 1, segments: [segment('2026-01', { staged: true })] });
   const unit = await claimed(jobs, place);
   test.match(await fail(jobs, unit, { code: 'cursor_moved' }, { restart: true }), { failed: true });
   test.match(await fail(jobs, unit, {}, { restart: true }), { failed: true }, 'a repeat');
