@@ -5,7 +5,8 @@
 -- are left; one with another version or schema than its source had begins anew. p_active: as many units at once has an organization.
 -- Returns {claimed: true, unit: {id, fence, mode, provider, leaseExpiresAt, connectionRevision, source, cursor, round}} or {claimed: false,
 -- reason: gone | leased | paused | unavailable | busy | nothing}; a connector that may not be used is not due until that changes, one of
--- a suspended organization is looked at again in five minutes, of one that forbids the provider in an hour.
+-- a suspended organization is looked at again in five minutes, of one that forbids the provider in an hour, as is one of whose provider
+-- this process knows no datasets: a later version may.
 -- Locks: organization, integration, connection (shared) → connector → source → head.
 create or replace function app.insight_unit_claim(
   p_organization_id uuid, p_integration_id uuid, p_adapters jsonb, p_active integer, p_seconds integer)
@@ -56,7 +57,7 @@ begin
   if v_refusal is not null then
     update app.insight_connectors
       set due_at = case when v_refusal = 'paused' then v_now + interval '5 minutes'
-          when v_obstacle = 'provider_forbidden' then v_now + interval '1 hour' end
+          when v_refusal = 'nothing' or v_obstacle = 'provider_forbidden' then v_now + interval '1 hour' end
       where organization_id = p_organization_id and integration_id = p_integration_id;
     return jsonb_build_object('claimed', false, 'reason', v_refusal);
   end if;
@@ -66,8 +67,8 @@ begin
   end if;
   if k.discovered_at is null or k.discovery_due_at <= v_now or k.discovered_revision <> i.connection_revision
      or k.discovered_scope <> app.insight_scope(i) then
-    -- One that failed waits, and its sources with it: what they are is not known.
-    if k.discovery_due_at > v_now and k.failure_count > 0 then
+    -- One that failed waits, and its sources with it: what they are is not known. Whatever changes them makes it due.
+    if k.discovery_due_at > v_now then
       update app.insight_connectors set due_at = k.discovery_due_at
         where organization_id = p_organization_id and integration_id = p_integration_id;
       return '{"claimed": false, "reason": "nothing"}';

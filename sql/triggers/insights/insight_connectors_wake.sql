@@ -1,4 +1,5 @@
--- What an integration has facts of is looked for anew when it is made, connected, configured, enabled or authorized again.
+-- What an integration has facts of is looked for anew when it is made, connected, configured, enabled or authorized again; not before
+-- its provider wants to be asked.
 create or replace function app.insight_connectors_wake()
   returns trigger
   language plpgsql
@@ -23,7 +24,7 @@ begin
     values (new.organization_id, v_integration_id, clock_timestamp(), clock_timestamp())
     on conflict (organization_id, integration_id) do update
       set discovery_due_at = excluded.discovery_due_at, failure_count = 0,
-        due_at = case when k.unit_id is null then excluded.due_at else k.due_at end;
+        due_at = case when k.unit_id is null then greatest(excluded.due_at, k.retry_not_before) else k.due_at end;
   return null;
 end
 $$;
