@@ -1103,13 +1103,6 @@ CREATE POLICY admin_read ON app.insight_connectors FOR SELECT TO runner_admin US
   <> ALL ((SELECT app.organizations_deleted())::uuid[]))));
 CREATE POLICY global_read ON app.insight_connectors FOR SELECT TO runner_global USING (true);
 CREATE POLICY owner_all ON app.insight_connectors TO runner_owner USING (true) WITH CHECK (true);
-CREATE POLICY report_read ON app.insight_connectors FOR SELECT TO runner_report USING
-  ((app.report_shows(organization_id, (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS
-  (SELECT FROM app.analysts a WHERE ((a.login = SESSION_USER) AND (a.login_oid =
-  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint) AND a.all_organizations))))), ARRAY(SELECT g.organization_id
-  FROM app.analyst_grants g WHERE ((g.login = SESSION_USER) AND (g.login_oid =
-  ((to_regrole(quote_ident(SESSION_USER)))::oid)::bigint)))) AND (organization_id = ANY (ARRAY(SELECT o.id FROM
-  app.organizations o)))));
 CREATE POLICY scoped_all ON app.insight_connectors TO runner_scoped USING ((organization_id = (SELECT
   app.current_organization()))) WITH CHECK ((organization_id = (SELECT app.current_organization())));
 CREATE POLICY tenant_read ON app.insight_connectors FOR SELECT TO runner_api, runner_jobs USING ((organization_id =
@@ -1117,9 +1110,7 @@ CREATE POLICY tenant_read ON app.insight_connectors FOR SELECT TO runner_api, ru
 GRANT SELECT (organization_id, integration_id, due_at, discovery_due_at, discovered_at, discovered_revision,
   failure_count, last_error, retry_not_before, lease_expires_at) ON app.insight_connectors TO runner_admin;
 GRANT SELECT ON app.insight_connectors TO runner_api, runner_jobs;
-GRANT SELECT (organization_id, integration_id, due_at) ON app.insight_connectors TO runner_global;
-GRANT SELECT (organization_id, integration_id, due_at, discovery_due_at, discovered_at, failure_count, last_error,
-  retry_not_before, lease_expires_at) ON app.insight_connectors TO runner_report;
+GRANT SELECT (organization_id, integration_id, due_at, failure_count) ON app.insight_connectors TO runner_global;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_connectors TO runner_scoped;
 
 -- insight_cursors ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -1159,8 +1150,9 @@ CREATE POLICY scoped_all ON app.insight_cursors TO runner_scoped USING ((organiz
 CREATE POLICY tenant_read ON app.insight_cursors FOR SELECT TO runner_api, runner_jobs USING ((organization_id = (SELECT
   app.current_organization())));
 GRANT SELECT (organization_id, source_id, mode, due_at, claimed_at, completed_at, failure_count) ON app.insight_cursors
-  TO runner_admin, runner_report;
+  TO runner_admin;
 GRANT SELECT ON app.insight_cursors TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, source_id, due_at) ON app.insight_cursors TO runner_report;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_cursors TO runner_scoped;
 
 -- insight_heads ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -1356,13 +1348,15 @@ CREATE TABLE app.insight_sources (
   CONSTRAINT insight_sources_scope_digest_check CHECK ((scope_digest ~ '^[0-9a-f]{64}$')),
   CONSTRAINT insight_sources_timezone_check CHECK (((length(timezone) >= 1) AND (length(timezone) <= 63)))
 );
--- Not sampled (SET STATISTICS 0): connector_key, account_id, resource_id, timezone, scope_digest, coverage, last_error
+-- Not sampled (SET STATISTICS 0): connector_key, provider, account_id, resource_id, dataset, timezone, scope_digest,
+-- coverage, failure_count, last_error
 CREATE INDEX insight_sources_integration_id_idx ON app.insight_sources USING btree (organization_id, integration_id);
 ALTER TABLE app.insight_sources ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.insight_sources FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.insight_sources FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
   IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
   app.organizations_deleted())::uuid[]))));
+CREATE POLICY global_read ON app.insight_sources FOR SELECT TO runner_global USING (true);
 CREATE POLICY owner_all ON app.insight_sources TO runner_owner USING (true) WITH CHECK (true);
 CREATE POLICY report_read ON app.insight_sources FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
   (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
@@ -1379,9 +1373,10 @@ GRANT SELECT (organization_id, id, integration_id, connector_key, provider, acco
   schema_version, coverage, last_completed_at, failure_count, last_error, created_at, updated_at) ON app.insight_sources
   TO runner_admin;
 GRANT SELECT ON app.insight_sources TO runner_api, runner_jobs;
+GRANT SELECT (organization_id, id, integration_id, in_scope, failure_count) ON app.insight_sources TO runner_global;
 GRANT SELECT (organization_id, id, integration_id, connector_key, provider, resource_id, dataset, environment, timezone,
-  in_scope, generation, connection_revision, authorization_epoch, adapter_version, schema_version, coverage,
-  last_completed_at, failure_count, last_error, created_at, updated_at) ON app.insight_sources TO runner_report;
+  in_scope, generation, coverage, last_completed_at, failure_count, last_error, created_at, updated_at) ON
+  app.insight_sources TO runner_report;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_sources TO runner_scoped;
 
 -- insight_units ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -1412,7 +1407,7 @@ CREATE TABLE app.insight_units (
   CONSTRAINT insight_units_generation_digest_check CHECK ((generation_digest ~ '^[0-9a-f]{64}$')),
   CONSTRAINT insight_units_source_unless_discovery_check CHECK (((source_id IS NULL) = (mode = 'discovery')))
 );
--- Not sampled (SET STATISTICS 0): generation_digest, error
+-- Not sampled (SET STATISTICS 0): generation_digest, pages, records, bytes, changed, error
 CREATE INDEX insight_units_ended_at_idx ON app.insight_units USING btree (ended_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX insight_units_ended_at_turns_idx ON app.insight_units USING btree (organization_id, ended_at) WHERE
   (ended_at IS NOT NULL);
@@ -3286,6 +3281,8 @@ app.insight_staged_read(p_organization_id uuid, p_source_id uuid) returns jsonb
 app.insight_sweep_begin(p_organization_id uuid) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.insight_sweeps_due(p_organizations integer, p_after uuid DEFAULT NULL::uuid) returns TABLE(organization_id uuid)
+  -- sql, stable, security definer, owner runner_global, executed by runner_jobs
+app.insight_totals() returns jsonb
   -- sql, stable, security definer, owner runner_global, executed by runner_jobs
 app.insight_unit_claim(p_organization_id uuid, p_integration_id uuid, p_adapters jsonb, p_active integer, p_seconds
     integer) returns jsonb

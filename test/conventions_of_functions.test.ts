@@ -63,6 +63,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'insight_compactions_due',
       'insight_expiries_due',
       'insight_sweeps_due',
+      'insight_totals',
       'insights_due',
       'integration_capability_find',
       'integration_flows_clean',

@@ -12,6 +12,7 @@ import { createThrottle, logThrottled } from '../../engine/log.ts';
 import { openStorage } from '../../engine/storage/index.ts';
 import { watchCurrencyRates } from '../currency_rates/metrics.ts';
 import { DISPATCH_SLOTS } from '../dispatch/turns.ts';
+import { watchInsights } from '../insights/metrics.ts';
 import type { JobServices } from './handler.ts';
 import { createJobMetrics, watchQueue } from './metrics.ts';
 
@@ -60,6 +61,7 @@ export function openServices(config: Config, log: Logger, options = { processMet
   const db = database(Math.max(1, Math.floor(databasePoolSize / 4)), {});
   const metrics = createJobMetrics({ defaults: options.processMetrics });
   watchQueue(metrics, db);
+  watchInsights(metrics.registry, db);
   if (config.currencyRates !== 'off') watchCurrencyRates(metrics.registry, db);
   const throttle = createThrottle();
   const queuePool = openPlainPool({

@@ -131,24 +131,13 @@ create policy global_read on app.insight_connectors for select to runner_global 
 create policy admin_read on app.insight_connectors for select to runner_admin
   using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
     and organization_id <> all ((select app.organizations_deleted())::uuid[]));
-create policy report_read on app.insight_connectors for select to runner_report
-  using (app.report_shows(organization_id,
-      (select pg_has_role(session_user, 'runner_report', 'member')
-        or exists (select from app.analysts a where a.login = session_user::text
-          and a.login_oid = to_regrole(quote_ident(session_user))::oid::bigint and a.all_organizations)),
-      array(select g.organization_id from app.analyst_grants g where g.login = session_user::text
-        and g.login_oid = to_regrole(quote_ident(session_user))::oid::bigint))
-    and organization_id = any (array(select o.id from app.organizations o)));
 grant select, insert, update, delete on app.insight_connectors to runner_scoped;
 grant select on app.insight_connectors to runner_api, runner_jobs;
-grant select (organization_id, integration_id, due_at)
+grant select (organization_id, integration_id, due_at, failure_count)
   on app.insight_connectors to runner_global;
 grant select (organization_id, integration_id, due_at, discovery_due_at, discovered_at, discovered_revision, failure_count,
   last_error, retry_not_before, lease_expires_at)
   on app.insight_connectors to runner_admin;
-grant select (organization_id, integration_id, due_at, discovery_due_at, discovered_at, failure_count, last_error, retry_not_before,
-  lease_expires_at)
-  on app.insight_connectors to runner_report;
 -- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
 alter table app.insight_connectors
   alter discovered_scope set statistics 0,
@@ -231,6 +220,7 @@ create policy scoped_all on app.insight_sources to runner_scoped
   with check (organization_id = (select app.current_organization()));
 create policy tenant_read on app.insight_sources for select to runner_api, runner_jobs
   using (organization_id = (select app.current_organization()));
+create policy global_read on app.insight_sources for select to runner_global using (true);
 create policy admin_read on app.insight_sources for select to runner_admin
   using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
     and organization_id <> all ((select app.organizations_deleted())::uuid[]));
@@ -244,17 +234,21 @@ create policy report_read on app.insight_sources for select to runner_report
     and organization_id = any (array(select o.id from app.organizations o)));
 grant select, insert, update, delete on app.insight_sources to runner_scoped;
 grant select on app.insight_sources to runner_api, runner_jobs;
+grant select (organization_id, id, integration_id, in_scope, failure_count)
+  on app.insight_sources to runner_global;
 grant select (organization_id, id, integration_id, connector_key, provider, account_id, resource_id, dataset, environment, timezone,
   in_scope, generation, connection_revision, authorization_epoch, adapter_version, schema_version, coverage,
   last_completed_at, failure_count, last_error, created_at, updated_at)
   on app.insight_sources to runner_admin;
 grant select (organization_id, id, integration_id, connector_key, provider, resource_id, dataset, environment, timezone, in_scope,
-  generation, connection_revision, authorization_epoch, adapter_version, schema_version, coverage, last_completed_at,
-  failure_count, last_error, created_at, updated_at)
+  generation, coverage, last_completed_at, failure_count, last_error, created_at, updated_at)
   on app.insight_sources to runner_report;
 -- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
 alter table app.insight_sources
   alter connector_key set statistics 0,
+  alter provider set statistics 0,
+  alter dataset set statistics 0,
+  alter failure_count set statistics 0,
   alter account_id set statistics 0,
   alter resource_id set statistics 0,
   alter timezone set statistics 0,
@@ -331,8 +325,7 @@ grant select, insert, update, delete on app.insight_cursors to runner_scoped;
 grant select on app.insight_cursors to runner_api, runner_jobs;
 grant select (organization_id, source_id, mode, due_at, claimed_at, completed_at, failure_count)
   on app.insight_cursors to runner_admin;
-grant select (organization_id, source_id, mode, due_at, claimed_at, completed_at, failure_count)
-  on app.insight_cursors to runner_report;
+grant select (organization_id, source_id, due_at) on app.insight_cursors to runner_report;
 -- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
 alter table app.insight_cursors
   alter cursor set statistics 0,

@@ -67,6 +67,10 @@ grant select (organization_id, id, integration_id, source_id, mode, state, pages
 -- Not sampled: no plan is made by it, and EXPLAIN tells estimates of all tenants.
 alter table app.insight_units
   alter generation_digest set statistics 0,
+  alter pages set statistics 0,
+  alter records set statistics 0,
+  alter bytes set statistics 0,
+  alter changed set statistics 0,
   alter error set statistics 0;
 
 comment on table app.insight_units is

@@ -441,6 +441,9 @@ export const functions = {
     optional: { after: 'uuid' },
     returnsSet: true,
   },
+  insight_totals: {
+    required: {},
+  },
   insight_unit_claim: {
     required: { organizationId: 'uuid', integrationId: 'uuid', adapters: 'jsonb', active: 'int4', seconds: 'int4' },
   },

@@ -28,6 +28,9 @@ const LISTS: Readonly<Record<string, string>> = {
   chats: 'chats',
   dispatches: 'dispatch',
   humanInboxItems: 'human_inbox_items',
+  insightConnectors: 'insight_connectors',
+  insightSources: 'insight_sources',
+  insightUnits: 'insight_units',
   integrations: 'integrations',
   onboardings: 'onboardings',
   organizations: 'organizations',
@@ -152,6 +155,51 @@ t.test('rates of currencies, and how far they are collected, whichever organizat
     });
   }
   test.match(await admin.query(query, { day: '2026-11-28' }), { currencyRate: null });
+});
+
+t.test('what is collected, how fresh it is, and what fails', async (test) => {
+  const { insightSources, insightConnectors } = await scoped.query<Record<string, Page>>(
+    `{ insightSources(first: 5) { nodes {
+         id connectorKey dataset environment inScope generation coverage lastCompletedAt failureCount lastError
+         organization { id } integration { key insightConnector { dueAt } }
+         cursors(first: 5) { nodes { mode dueAt completedAt failureCount } }
+         units(first: 5) { nodes { mode state records changed revision error connector { integrationId } } }
+         segments(first: 5) { nodes { month rowCount sizeBytes sha256 publishedRevision retiredAt } }
+         publications(first: 5) { nodes { revision added retired } }
+       } }
+       insightConnectors(first: 5) { nodes { dueAt discoveredAt failureCount lastError retryNotBefore units(first: 5) { nodes { mode } } } } }`,
+  );
+  test.match(insightSources?.nodes, [
+    {
+      dataset: 'stripe.balance_tx',
+      environment: 'live',
+      inScope: true,
+      lastCompletedAt: null,
+      lastError: null,
+      organization: { id: own.organizationId },
+      integration: { key: String, insightConnector: { dueAt: String } },
+      cursors: { nodes: [{ mode: /backfill|tail/ }, { mode: /backfill|tail/ }] },
+    },
+  ]);
+  const [source = {}] = insightSources?.nodes ?? [];
+  const of = (list: string) => (source[list] as Pick<Page, 'nodes'>).nodes;
+  test.match(
+    of('units').filter(({ revision }) => revision === '1'),
+    [{ mode: 'tail', state: 'committed', connector: { integrationId: String } }],
+  );
+  test.ok(of('segments').length > 0);
+  for (const file of of('segments')) test.match(file, { month: '2026-01', rowCount: 1, sha256: /^a+$/ });
+  test.match(
+    of('publications').filter(({ revision }) => revision === '1'),
+    [{ added: 2, retired: 0 }],
+  );
+  const [collected] = (insightConnectors?.nodes ?? []).filter(({ discoveredAt }) => discoveredAt);
+  test.match(collected, { lastError: null, units: { nodes: [{}, {}] } });
+  const one =
+    'query($organization: UUID!, $id: UUID!) { insightSource(organizationId: $organization, id: $id) { id } }';
+  const at = { organization: own.organizationId, id: source['id'] };
+  test.match(await admin.query(one, at), { insightSource: { id: String } });
+  test.same(await adminClient(app, other.organizationId).query(one, at), { insightSource: null });
 });
 
 t.test('what an action is called with, and what came of it, is not shown', async (test) => {
@@ -329,6 +377,12 @@ t.test('the schema says what its rows and their fields are, and knows no secrets
     'Chat',
     'Message',
     'Schedule',
+    'InsightConnector',
+    'InsightCursor',
+    'InsightPublication',
+    'InsightSegment',
+    'InsightSource',
+    'InsightUnit',
     'Integration',
     'IntegrationConnectionRecord',
   ]) {

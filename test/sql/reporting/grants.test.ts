@@ -32,6 +32,8 @@ t.test('what it may do is exactly to read these views', async (test) => {
       'cost_by_initiative',
       'cost_outside_initiatives',
       'inbox_items',
+      'insight_collections',
+      'insight_sources',
       'integrations',
       'messages',
       'onboarding',
@@ -137,6 +139,8 @@ const SAMPLED: Readonly<Record<string, string>> = {
   context_revisions: 'base_revision revision scope',
   context_sources: 'origin status',
   human_inbox_items: 'kind purpose status',
+  insight_sources: 'environment generation',
+  insight_units: 'mode revision state',
   integration_connections: 'kind reauthorization_reason',
   integration_tools: 'effect',
   integrations: 'access_mode discovery_status status',
@@ -187,6 +191,13 @@ const READ: Readonly<Record<string, string>> = {
   human_inbox_items:
     'blocking chat_id created_at id kind organization_id purpose responded_at run_id schedule_id status ' +
     'task_id updated_at',
+  insight_cursors: 'due_at organization_id source_id',
+  insight_sources:
+    'connector_key coverage created_at dataset environment failure_count generation id in_scope integration_id ' +
+    'last_completed_at last_error organization_id provider resource_id timezone updated_at',
+  insight_units:
+    'bytes changed ended_at error id integration_id mode organization_id pages records revision source_id ' +
+    'started_at state',
   integration_connections:
     'checked_at connected_at degraded_at degraded_code integration_id kind organization_id reauthorization_at ' +
     'reauthorization_reason',
