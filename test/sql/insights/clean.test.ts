@@ -1,4 +1,5 @@
 import t from 'tap';
+import { functionQuery, functionText } from '../../../engine/db/function_text.ts';
 import {
   claimCompaction,
   commitCompaction,
@@ -103,9 +104,11 @@ t.test('what a round had staged and dropped goes too', async (test) => {
 
 t.test('organizations of which files expired are found', async (test) => {
   const [old, recent] = [await world(), await world(4, 2)];
-  const found = (await rows('select organization_id from app.insight_expiries_due(24, 1000)')).map(
-    (row) => row.organization_id,
-  );
+  const found = (
+    await rows(
+      `select organization_id from ${functionText('insight_expiries_due', { hours: '24', organizations: '1000' })}`,
+    )
+  ).map((row) => row.organization_id);
   test.ok(found.includes(old.org.organizationId));
   test.notOk(found.includes(recent.org.organizationId));
   test.equal(found.length, new Set(found).size);
@@ -113,8 +116,10 @@ t.test('organizations of which files expired are found', async (test) => {
 
 t.test('the files that rows name are told from others', async (test) => {
   const { org, keys } = await world();
-  const named = async (organizationId: string, asked: readonly string[]) =>
-    (await jobs.query('select app.insight_objects_named($1, $2) as named', [organizationId, asked])).rows[0]?.['named'];
+  const named = async (organizationId: string, asked: readonly string[]) => {
+    const { text, values } = functionQuery('insight_objects_named', { organizationId, keys: [...asked] });
+    return (await jobs.query(text, values)).rows[0]?.['result'];
+  };
   test.same(
     new Set((await named(org.organizationId, [...keys, 'organizations/x/insights/none'])) as string[]),
     new Set(keys),
@@ -129,7 +134,7 @@ t.test('an organization is swept once a day', async (test) => {
   const { org } = await world();
   const { organizationId } = org;
   const due = async () =>
-    (await rows('select organization_id from app.insight_sweeps_due(1000)')).some(
+    (await rows(`select organization_id from ${functionText('insight_sweeps_due', { organizations: '1000' })}`)).some(
       (row) => row.organization_id === organizationId,
     );
   const begin = () => transition(jobs, 'insight_sweep_begin', { organizationId });
