@@ -33,6 +33,7 @@ export const catalog = {
   context__clean_files: z.strictObject({ organizationId: z.uuid(), after: z.string().optional() }),
   insights__compact: nothing,
   insights__clean: nothing,
+  insights__clean_units: nothing,
   /** `after`: the last file that an earlier job has looked at. */
   insights__clean_files: z.strictObject({ organizationId: z.uuid(), after: z.string().optional() }),
 } as const satisfies Readonly<Record<string, z.ZodType>>;

@@ -27,5 +27,6 @@ export const crontab: readonly (CronItem & { readonly task: JobName })[] = [
   { task: 'currency_rates__collect', match: '2 * * * *', options: { jobKey: COLLECT.key } },
   { task: 'insights__compact', match: '*/5 * * * *', options: { jobKey: 'insights__compact' } },
   { task: 'insights__clean', match: '57 * * * *', options: { jobKey: 'insights__clean' } },
+  { task: 'insights__clean_units', match: '17 * * * *', options: { jobKey: 'insights__clean_units' } },
   { task: 'runner__check', match: '52 * * * *', options: { jobKey: 'runner__check' } },
 ];

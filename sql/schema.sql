@@ -1418,7 +1418,7 @@ ALTER TABLE app.insight_units FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.insight_units FOR SELECT TO runner_admin USING (((((SELECT app.current_organization())
   IS NULL) OR (organization_id = (SELECT app.current_organization()))) AND (organization_id <> ALL ((SELECT
   app.organizations_deleted())::uuid[]))));
-CREATE POLICY global_read ON app.insight_units FOR SELECT TO runner_global USING (true);
+CREATE POLICY global_all ON app.insight_units TO runner_global USING (true) WITH CHECK (true);
 CREATE POLICY owner_all ON app.insight_units TO runner_owner USING (true) WITH CHECK (true);
 CREATE POLICY report_read ON app.insight_units FOR SELECT TO runner_report USING ((app.report_shows(organization_id,
   (SELECT (pg_has_role(SESSION_USER, 'runner_report'::name, 'member') OR (EXISTS (SELECT FROM app.analysts a WHERE
@@ -1433,6 +1433,7 @@ CREATE POLICY tenant_read ON app.insight_units FOR SELECT TO runner_api, runner_
 GRANT SELECT (organization_id, id, integration_id, source_id, mode, state, pages, records, bytes, changed, revision,
   error, started_at, ended_at) ON app.insight_units TO runner_admin, runner_report;
 GRANT SELECT ON app.insight_units TO runner_api, runner_jobs;
+GRANT DELETE ON app.insight_units TO runner_global;
 GRANT SELECT (organization_id, id, ended_at) ON app.insight_units TO runner_global;
 GRANT SELECT, INSERT, UPDATE, DELETE ON app.insight_units TO runner_scoped;
 
@@ -3300,6 +3301,8 @@ app.insight_unit_lock(p_organization_id uuid, p_unit_id uuid, p_fence bigint) re
   -- plpgsql, owner runner_scoped
 app.insight_unit_release(p_organization_id uuid, p_unit_id uuid, p_fence bigint) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_units_clean(p_rows integer) returns jsonb
+  -- plpgsql, security definer, owner runner_global, executed by runner_jobs
 app.insights_due(p_organizations integer, p_rows integer, p_after uuid DEFAULT NULL::uuid) returns TABLE(organization_id
     uuid, id uuid)
   -- sql, stable, security definer, owner runner_global, executed by runner_jobs

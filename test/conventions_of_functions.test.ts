@@ -64,6 +64,7 @@ t.test('functions belong to the roles that limit them', async (test) => {
       'insight_expiries_due',
       'insight_sweeps_due',
       'insight_totals',
+      'insight_units_clean',
       'insights_due',
       'integration_capability_find',
       'integration_flows_clean',

@@ -116,7 +116,7 @@ const GLOBAL: Readonly<Record<string, readonly Verb[]>> = {
   insight_heads: ['select'],
   insight_connectors: ['select'],
   insight_sources: ['select'],
-  insight_units: ['select'],
+  insight_units: ['select', 'delete'],
   insight_segments: ['select'],
   insight_compactions: ['select'],
 };

@@ -23,6 +23,7 @@ import { dispatch } from '../dispatch/dispatch.ts';
 import { idempotencyKeysClean } from '../idempotency_keys/clean.ts';
 import { insightsClean } from '../insights/clean.ts';
 import { insightFilesClean } from '../insights/clean_files.ts';
+import { insightUnitsClean } from '../insights/clean_units.ts';
 import { insightsCollect } from '../insights/collect.ts';
 import { insightsCompact } from '../insights/compact.ts';
 import { integrationsCheck } from '../integrations/check.ts';
@@ -67,6 +68,7 @@ const tasks: Readonly<{ [N in JobName]: JobHandler<N> }> = {
   context__clean_files: contextFilesClean,
   insights__compact: insightsCompact,
   insights__clean: insightsClean,
+  insights__clean_units: insightUnitsClean,
   insights__clean_files: insightFilesClean,
 };
 

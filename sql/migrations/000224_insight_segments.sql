@@ -42,7 +42,7 @@ create policy scoped_all on app.insight_units to runner_scoped
   with check (organization_id = (select app.current_organization()));
 create policy tenant_read on app.insight_units for select to runner_api, runner_jobs
   using (organization_id = (select app.current_organization()));
-create policy global_read on app.insight_units for select to runner_global using (true);
+create policy global_all on app.insight_units to runner_global using (true) with check (true);
 create policy admin_read on app.insight_units for select to runner_admin
   using (((select app.current_organization()) is null or organization_id = (select app.current_organization()))
     and organization_id <> all ((select app.organizations_deleted())::uuid[]));
@@ -56,7 +56,7 @@ create policy report_read on app.insight_units for select to runner_report
     and organization_id = any (array(select o.id from app.organizations o)));
 grant select, insert, update, delete on app.insight_units to runner_scoped;
 grant select on app.insight_units to runner_api, runner_jobs;
-grant select (organization_id, id, ended_at)
+grant select (organization_id, id, ended_at), delete
   on app.insight_units to runner_global;
 grant select (organization_id, id, integration_id, source_id, mode, state, pages, records, bytes, changed, revision, error,
   started_at, ended_at)

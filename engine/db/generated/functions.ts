@@ -463,6 +463,9 @@ export const functions = {
   insight_unit_release: {
     required: { organizationId: 'uuid', unitId: 'uuid', fence: 'int8' },
   },
+  insight_units_clean: {
+    required: { rows: 'int4' },
+  },
   insights_due: {
     required: { organizations: 'int4', rows: 'int4' },
     optional: { after: 'uuid' },
