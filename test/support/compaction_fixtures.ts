@@ -65,7 +65,8 @@ export function endCompaction(connection: Connection, row: CompactionRow, error:
 
 /** Files of a unit, in January 2026. */
 export async function publish(sql: Pick<Sql, 'jobs'>, place: Place, count: number, result: JsonObject = {}) {
-  const segments = Array.from({ length: count }, () => segment());
+  const { staged = false } = result;
+  const segments = Array.from({ length: count }, () => segment('2026-01', { staged }));
   const unit = await claimed(sql.jobs, place);
   await commit(sql.jobs, unit, { segments, ...result });
   return { organizationId: place.organizationId, sourceId: unit.source?.id ?? '', month: '2026-01' };

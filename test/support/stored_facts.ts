@@ -21,7 +21,7 @@ export async function publishFacts(
   storage: Storage,
   place: Place,
   told: readonly Told[],
-  result: Readonly<{ staged?: boolean; publishStaged?: boolean }> = {},
+  { staged = false, publishStaged = false }: Readonly<{ staged?: boolean; publishStaged?: boolean }> = {},
 ): Promise<Month> {
   const unit = await claimed(sql.jobs, place);
   const { organizationId } = place;
@@ -40,9 +40,9 @@ export async function publishFacts(
     const objectKey = insightSegmentKey(organizationId, { sourceId, unitId: unit.id, fence: unit.fence, month });
     await storage.put(objectKey, Readable.from([bytes]));
     const times = { minAt: new Date(minAt).toISOString(), maxAt: new Date(maxAt).toISOString() };
-    segments.push({ month, objectKey, rowCount: rows, sizeBytes: bytes.length, sha256, ...times });
+    segments.push({ month, objectKey, rowCount: rows, sizeBytes: bytes.length, sha256, ...times, staged });
   }
-  await commit(sql.jobs, unit, { segments, ...result });
+  await commit(sql.jobs, unit, { segments, publishStaged });
   return { organizationId, sourceId, month: '2026-01' };
 }
 
