@@ -31,6 +31,7 @@ function createCollector(context: JobContext) {
   const under = lanesOf(context);
   const throttle = createThrottle();
   let claims = 0;
+  let ended = Promise.withResolvers<void>();
 
   async function run(unit: Unit): Promise<void> {
     const { mode, source, organizationId, integrationId } = unit;
@@ -44,6 +45,9 @@ function createCollector(context: JobContext) {
     } catch (error) {
       metrics.insightUnits.inc({ ...labels, outcome: 'failed' });
       throw error;
+    } finally {
+      ended.resolve();
+      ended = Promise.withResolvers();
     }
   }
 
@@ -71,7 +75,8 @@ function createCollector(context: JobContext) {
         work(connector).finally(() => under.delete(key)),
       );
     },
-    next: () => Promise.race(under.values()),
+    /** When a unit ends. A claim that is refused is none: what refuses it is soon asked again, and no sooner. */
+    next: () => ended.promise,
     idle: () => Promise.all(under.values()),
   };
 }
@@ -117,7 +122,7 @@ export const insightsCollect: JobHandler<'insights__collect'> = async ({ helper 
     } catch (error) {
       logThrottled(log, throttle, 'what is to be collected cannot be read', error);
     }
-    await Promise.race([pause(INTERVAL_MS), ...(collector.count() > 0 ? [collector.next()] : [])]);
+    await Promise.race([pause(INTERVAL_MS), collector.next()]);
   }
   await collector.idle();
   return 'unfinished';
