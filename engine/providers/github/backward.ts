@@ -43,10 +43,12 @@ export async function* changedBefore(
       .map(factOf);
 
     const begun = round?.begun ?? call.now.getTime();
-    const from = Math.max(until, (items[0]?.updated_at ?? until) - OVERLAP_MS);
+    // What is dated later than now says nothing of what comes until then.
+    const from = Math.max(until, Math.min(items[0]?.updated_at ?? until, begun) - OVERLAP_MS);
     const following = round?.following ?? { until: from, seen: seenSince(from, known, items) };
     const before = round?.reached ?? begun;
-    const last = items.at(-1)?.updated_at ?? until;
+    // A page without any, behind which there are others, is not the end.
+    const last = items.at(-1)?.updated_at ?? (next === null ? until : before);
     done = next === null || last < until;
     const reached = done ? until : Math.max(until, Math.min(last, before));
     at = next === null || done ? following : { until, seen: known, round: { begun, reached, place: next, following } };

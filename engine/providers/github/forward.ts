@@ -35,7 +35,8 @@ export async function* changedIssues(call: Collecting): AsyncGenerator<FactPage,
     const query = { since: new Date(since).toISOString(), sort: crowd ? 'created' : 'updated', direction: 'asc' };
     const { items, bytes, next } = await readItems(call, 'issues', query, crowd?.place);
     const facts = items.filter((one) => one.pull_request === undefined && !isSeen(at.seen, one)).map(issueFact);
-    const last = items.at(-1)?.updated_at ?? since;
+    // What is dated later than now says nothing of what comes until then.
+    const last = Math.min(items.at(-1)?.updated_at ?? since, now);
     let known = now;
     if (crowd && next) {
       at = { ...at, crowd: { ...crowd, place: next } };

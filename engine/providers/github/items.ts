@@ -86,6 +86,8 @@ function nextPlace(link: string | undefined, here: Place, length: number): Place
   if (address === undefined) return null;
   const query = URL.parse(address)?.searchParams;
   const found = place.safeParse({ page: query?.get('page') ?? undefined, after: query?.get('after') ?? undefined });
+  const isHere = found.data?.page === here.page && found.data?.after === here.after;
+  if (isHere) throw new ProviderError('github', 'failed', 'The provider says that there is more, and shows no more.');
   if (found.success && (found.data.page ?? found.data.after) !== undefined) return found.data;
   throw new ProviderError(
     'github',

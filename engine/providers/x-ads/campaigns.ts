@@ -4,6 +4,7 @@ import { ProviderError } from '../outgoing/index.ts';
 import { DAY_MS } from '../periods.ts';
 import { accountOf, type Collecting } from './account.ts';
 import { adsUrl, readAdsMeasured } from './reads.ts';
+import { KEY } from './site.ts';
 
 /** Their ids are part of a cursor. */
 const PAGE = 100;
@@ -50,7 +51,11 @@ export async function readCampaigns(call: Collecting, { start, end }: Hours, pla
       const isOver = one.deleted === true && (one.updated_at ?? end) + ENDS_MS < start;
       return !isLater && !isOver;
     });
-    return { spending, records: page.data.length, bytes, next: page.next_cursor || null };
+    const next = page.next_cursor || null;
+    if (next !== null && next === place) {
+      throw new ProviderError(KEY, 'failed', 'The provider says that there is more, and shows no more.');
+    }
+    return { spending, records: page.data.length, bytes, next };
   } catch (error) {
     // Without the place the same request is good.
     const isPlace = error instanceof ProviderError && error.status === 400 && place !== '';

@@ -384,3 +384,14 @@ t.test('a place that X does not know any more begins the round anew', async (tes
   });
   await test.rejects(round({ source: await source(), mode: 'tail', now }), CursorMovedError);
 });
+
+t.test('a list of campaigns that leads to the same place again ends the round', async (test) => {
+  const { source, round } = await openAccount(test, {
+    instead: ({ url }, res) => {
+      if (!url.pathname.endsWith('/campaigns')) return false;
+      json(res, 200, { data: [], next_cursor: 'here' });
+      return true;
+    },
+  });
+  await fails(test, round({ source: await source(), mode: 'tail', now }), 'failed', 'the same place');
+});
