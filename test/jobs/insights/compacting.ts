@@ -19,16 +19,18 @@ export async function openCompactor(t: Pick<Test, 'teardown'>, sql: Sql) {
   t.teardown(() => services.close());
   const { storage } = services;
   const rows = async (text: string, ...values: unknown[]) => (await sql.owner.query(text, values)).rows;
+  const context = (change: Partial<JobContext> = {}): JobContext => {
+    const { signal } = new AbortController();
+    const addJob = () => Promise.reject(new Error('it adds no job'));
+    return { ...services, jobId: '1', attempt: 1, addJob, signal, ...change };
+  };
   return {
     config,
     logged,
     storage,
     rows,
-    run(change: Partial<JobContext> = {}) {
-      const { signal } = new AbortController();
-      const addJob = () => Promise.reject(new Error('it adds no job'));
-      return insightsCompact({}, { ...services, jobId: '1', attempt: 1, addJob, signal, ...change });
-    },
+    context,
+    run: (change: Partial<JobContext> = {}) => insightsCompact({}, context(change)),
     /** How often it came to what, by now. */
     async outcomes() {
       const { values } = await services.metrics.insightCompactions.get();
