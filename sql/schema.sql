@@ -3277,6 +3277,8 @@ app.insight_source_status(s app.insight_sources, o app.organizations, i app.inte
 app.insight_sources_put(p_organization_id uuid, p_unit_id uuid, p_fence bigint, p_sources jsonb, p_next_seconds integer)
     returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
+app.insight_staged_drop(p_organization_id uuid, p_source_id uuid, p_mode text) returns void
+  -- sql, owner runner_scoped
 app.insight_staged_read(p_organization_id uuid, p_source_id uuid) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.insight_sweep_begin(p_organization_id uuid) returns jsonb

@@ -5,6 +5,7 @@ import { Problem } from '../../db/problem.ts';
 import { type Integrations, integrationProblem, type OpenConnection, useConnection } from '../../integrations/index.ts';
 import { CursorMovedError, type DatasetAdapter } from '../../providers/dataset.ts';
 import { ProviderError } from '../../providers/outgoing/index.ts';
+import { zoneName } from '../../schedules/index.ts';
 import { SecretError } from '../../secrets/index.ts';
 import type { Storage } from '../../storage/index.ts';
 import { adapterFacts, adapterOf, collectedOf } from '../adapters.ts';
@@ -43,7 +44,8 @@ const committedSchema = z.object({ committed: z.boolean() });
 
 /** What collected it failed by, as it is recorded: none of a provider's own words. */
 function failureOf(error: unknown): Failure | undefined {
-  if (error instanceof CursorMovedError)
+  // Adapters read nothing but cursors by schemas that throw this.
+  if (error instanceof CursorMovedError || error instanceof z.ZodError)
     return { code: 'cursor_moved', message: 'The round begins anew.', restart: true };
   if (error instanceof FactRefusedError) return { code: 'fact_refused', message: error.message };
   if (error instanceof SecretError) return { code: 'encryption_key_missing', message: error.message, isOurs: true };
@@ -75,6 +77,9 @@ function isGranted(scopes: readonly string[], { grantedScopes }: OpenConnection)
   return grantedScopes === null || scopes.every((scope) => grantedScopes.includes(scope));
 }
 
+/** A provider may name a zone that nobody else knows: then it has none. */
+const isZone = (timezone: string | null) => timezone !== null && zoneName(timezone) !== undefined;
+
 async function discoverSources({ integrations, limits }: Collecting, unit: Unit, signal: AbortSignal) {
   const { organizationId } = unit;
   const sources = await useConnection(
@@ -86,8 +91,9 @@ async function discoverSources({ integrations, limits }: Collecting, unit: Unit,
       for (const { key, scopes, adapter } of collectedOf(provider.key)) {
         if (!isGranted(scopes, connection)) continue;
         const facts = adapterFacts(adapter);
-        for (const source of await adapter.discover({ context, access }))
-          found.push({ dataset: key, ...source, ...facts });
+        for (const { timezone, ...source } of await adapter.discover({ context, access })) {
+          found.push({ dataset: key, ...source, timezone: isZone(timezone) ? timezone : null, ...facts });
+        }
       }
       return found;
     },
@@ -168,7 +174,7 @@ async function collect(collecting: Collecting, unit: CollectUnit, signal: AbortS
     segments,
     publishStaged: isSnapshot && gathered.done,
     dropStaged: failure?.restart === true || (!isSnapshot && mode === 'rescan' && gathered.done),
-    ...(failure ? { error: { code: failure.code, message: failure.message } } : {}),
+    ...(failure ? { error: { code: failure.code, message: failure.message, isOurs: failure.isOurs ?? false } } : {}),
     retryNotBefore: failure?.retryNotBefore?.toISOString() ?? null,
   };
   const args = { ...leaseOf(unit), result };

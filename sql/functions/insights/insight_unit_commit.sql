@@ -17,7 +17,8 @@ declare
   v_now constant timestamptz := clock_timestamp();
   v_done constant boolean := (p_result ->> 'done')::boolean;
   v_publish_staged constant boolean := coalesce((p_result ->> 'publishStaged')::boolean, false);
-  v_error constant jsonb := nullif(p_result -> 'error', 'null');
+  v_error constant jsonb := nullif(p_result -> 'error', 'null') - 'isOurs';
+  v_counts constant integer := (not coalesce((p_result -> 'error' ->> 'isOurs')::boolean, false))::integer;
   v_retry constant timestamptz := (p_result ->> 'retryNotBefore')::timestamptz;
   v_revision bigint;
   v_added integer;
@@ -61,27 +62,24 @@ begin
       from jsonb_to_recordset(p_result -> 'segments') x(month text, "objectKey" text, "rowCount" integer, "sizeBytes" bigint,
         sha256 text, "minAt" timestamptz, "maxAt" timestamptz, staged boolean);
   if (p_result ->> 'dropStaged')::boolean then
-    update app.insight_segments set staged = false, retired_at = v_now
-      where organization_id = p_organization_id and source_id = s.id and staged and exists (
-        select from app.insight_units x
-          where x.organization_id = p_organization_id and x.id = insight_segments.unit_id and x.mode = u.mode);
+    perform app.insight_staged_drop(p_organization_id, s.id, u.mode);
   end if;
   update app.insight_cursors
     set cursor = nullif(p_result -> 'cursor', 'null'), round = nullif(p_result -> 'round', 'null'),
-      failure_count = case when v_error is null then 0 else failure_count + 1 end,
+      failure_count = case when v_error is null then 0 else failure_count + v_counts end,
       completed_at = case when v_done then v_now else completed_at end,
       due_at = case when v_done then (p_result ->> 'nextDueAt')::timestamptz
-        when v_error is not null then greatest(v_now + app.insight_backoff(failure_count + 1), v_retry)
+        when v_error is not null then greatest(v_now + app.insight_backoff(failure_count + v_counts), v_retry)
         else v_now end
     where organization_id = p_organization_id and source_id = s.id and mode = u.mode::text;
   update app.insight_sources
     set coverage = p_result -> 'coverage', last_completed_at = case when v_done then v_now else last_completed_at end,
-      failure_count = case when v_error is null then 0 else failure_count + 1 end,
+      failure_count = case when v_error is null then 0 else failure_count + v_counts end,
       last_error = v_error || jsonb_build_object('at', v_now), updated_at = v_now
     where organization_id = p_organization_id and id = s.id;
-  update app.insight_connectors set retry_not_before = v_retry, failure_count = 0
+  update app.insight_connectors set retry_not_before = v_retry
     where organization_id = p_organization_id and integration_id = u.integration_id;
-  perform app.insight_unit_end(u, 'committed', p_result - 'revision' || jsonb_build_object('revision', v_revision));
+  perform app.insight_unit_end(u, 'committed', p_result - 'revision' || jsonb_build_object('revision', v_revision, 'error', v_error));
   perform app.insight_connector_settle(p_organization_id, u.integration_id);
   return jsonb_build_object('committed', true, 'revision', v_revision);
 end

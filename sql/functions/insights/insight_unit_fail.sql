@@ -1,5 +1,6 @@
 -- Unit leased → failed: its provider refused, limited or failed us, before anything was collected. p_error: {code, message, isOurs?}.
--- p_restart: its round begins anew, and what it had staged is dropped. A repeat changes nothing. Returns {failed}.
+-- p_restart: its round begins anew, and what it had staged is dropped. Where another connection
+-- collects the source by now: → discarded. A repeat changes nothing. Returns {failed}.
 -- Locks: as insight_unit_lock. Codes: 409 state_conflict (lease_taken).
 create or replace function app.insight_unit_fail(
   p_organization_id uuid, p_unit_id uuid, p_fence bigint, p_error jsonb, p_retry_not_before timestamptz, p_restart boolean)
@@ -8,18 +9,23 @@ create or replace function app.insight_unit_fail(
 as $$
 declare
   v_tenant constant text := set_config('app.organization_id', p_organization_id::text, true);
+  v_integration_id uuid;
   u app.insight_units := app.insight_unit_lock(p_organization_id, p_unit_id, p_fence);
 begin
   if u.state <> 'leased' then
     return jsonb_build_object('failed', u.state = 'failed');
   end if;
+  select integration_id into v_integration_id from app.insight_sources
+    where organization_id = p_organization_id and id = u.source_id;
+  if u.source_id is not null and v_integration_id is distinct from u.integration_id then
+    perform app.insight_unit_end(u, 'discarded');
+    perform app.insight_connector_settle(p_organization_id, u.integration_id);
+    return '{"failed": false}';
+  end if;
   if p_restart and u.source_id is not null then
     update app.insight_cursors set cursor = null, round = null
       where organization_id = p_organization_id and source_id = u.source_id and mode = u.mode::text;
-    update app.insight_segments set staged = false, retired_at = clock_timestamp()
-      where organization_id = p_organization_id and source_id = u.source_id and staged and exists (
-        select from app.insight_units x
-          where x.organization_id = p_organization_id and x.id = insight_segments.unit_id and x.mode = u.mode);
+    perform app.insight_staged_drop(p_organization_id, u.source_id, u.mode);
   end if;
   perform app.insight_unit_failed(u, 'failed', p_error, p_retry_not_before);
   return '{"failed": true}';

@@ -17,7 +17,9 @@ begin
       set failure_count = failure_count + v_counts, last_error = v_error,
         discovery_due_at = greatest(v_now + app.insight_backoff(failure_count + v_counts), p_retry_not_before)
       where organization_id = u.organization_id and integration_id = u.integration_id;
-  else
+  elsif exists (
+      select from app.insight_sources
+        where organization_id = u.organization_id and id = u.source_id and integration_id = u.integration_id) then
     update app.insight_cursors
       set failure_count = failure_count + v_counts,
         due_at = greatest(v_now + app.insight_backoff(failure_count + v_counts), p_retry_not_before)

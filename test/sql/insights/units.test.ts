@@ -417,3 +417,57 @@ t.test('another organization claims and commits nothing', async (test) => {
   test.match(await refusal(fail(jobs, { ...unit, organizationId: other.organizationId })), late);
   test.equal(await stateOf(unit), 'leased');
 });
+
+t.test('a unit of a connection that lost its source leaves alone what the other one collects', async (test) => {
+  const org = await createTestOrganization(sql);
+  const first = await createCollected(sql, org, 'a');
+  const second = await createConnector(sql, org);
+  const slow = await claimed(jobs, first);
+  const { organizationId } = org;
+  await transition(sql.api, 'integration_disconnect', { organizationId, integrationRef: first.integrationId });
+  await putSources(jobs, await claimed(jobs, second), [found('a')]);
+  const taken = await claimed(jobs, second);
+  test.equal(taken.source?.id, slow.source?.id);
+  await commit(jobs, taken, { cursor: 5, segments: [segment('2026-01', { staged: true })] });
+  test.match(await fail(jobs, slow, { code: 'cursor_moved' }, { restart: true }), { failed: false });
+  test.equal(await stateOf(slow), 'discarded');
+  const staged = await rows(
+    'select id from app.insight_segments where organization_id = $1 and staged',
+    organizationId,
+  );
+  test.equal(staged.length, 1);
+  test.match(await claimed(jobs, second), { mode: 'tail', cursor: 5 });
+});
+
+t.test('what a tail begins anew leaves what a rescan has seen', async (test) => {
+  const org = await createTestOrganization(sql);
+  const place = await createConnector(sql, org);
+  const modes = [
+    { mode: 'tail', dueInSeconds: 3_600 },
+    { mode: 'rescan', dueInSeconds: 0 },
+  ];
+  await putSources(jobs, await claimed(jobs, place), [found('a', { modes })]);
+  const scan = await claimed(jobs, place);
+  test.equal(scan.mode, 'rescan');
+  await commit(jobs, scan, { cursor: 1, segments: [segment('2026-01', { staged: true })] });
+  const count = async () =>
+    (await rows('select id from app.insight_segments where organization_id = $1 and staged', org.organizationId))
+      .length;
+  await passTime(sql, place);
+  await fail(jobs, await claimed(jobs, place), { code: 'cursor_moved' }, { restart: true });
+  test.equal(await count(), 1, 'the tail began anew');
+  await commit(jobs, await claimed(jobs, place), { done: true, dropStaged: true });
+  test.equal(await count(), 0, 'the scan is done');
+});
+
+t.test('a limit behind good pages is no failure, and success of a source none of the search for them', async (test) => {
+  const org = await createTestOrganization(sql);
+  const place = await createCollected(sql, org);
+  await sql.owner.query('update app.insight_connectors set failure_count = 4 where integration_id = $1', [
+    place.integrationId,
+  ]);
+  const error = { code: 'throttled', message: 'wait', isOurs: true };
+  await commit(jobs, await claimed(jobs, place), { cursor: 1, segments: [segment()], error });
+  test.match(await sourcesOf(org), [{ failure_count: 0, last_error: { code: 'throttled', message: 'wait' } }]);
+  test.match(await connectorOf(place), { failure_count: 4 });
+});
