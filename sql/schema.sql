@@ -1799,8 +1799,8 @@ CREATE TABLE app.integrations (
 -- discovery_error
 CREATE TRIGGER integrations_raise_epoch AFTER INSERT OR DELETE OR UPDATE ON app.integrations FOR EACH ROW EXECUTE
   FUNCTION app.integrations_raise_epoch();
-CREATE TRIGGER integrations_wake_connectors AFTER INSERT OR UPDATE ON app.integrations FOR EACH ROW EXECUTE FUNCTION
-  app.insight_connectors_wake();
+CREATE TRIGGER integrations_wake_connectors AFTER INSERT OR DELETE OR UPDATE ON app.integrations FOR EACH ROW EXECUTE
+  FUNCTION app.insight_connectors_wake();
 ALTER TABLE app.integrations ENABLE ROW LEVEL SECURITY;
 ALTER TABLE app.integrations FORCE ROW LEVEL SECURITY;
 CREATE POLICY admin_read ON app.integrations FOR SELECT TO runner_admin USING (((((SELECT app.current_organization()) IS
@@ -3295,7 +3295,7 @@ app.insight_unit_commit(p_organization_id uuid, p_unit_id uuid, p_fence bigint, 
 app.insight_unit_end(u app.insight_units, p_state text, p_facts jsonb DEFAULT '{}') returns void
   -- plpgsql, owner runner_scoped
 app.insight_unit_fail(p_organization_id uuid, p_unit_id uuid, p_fence bigint, p_error jsonb, p_retry_not_before
-    timestamptz, p_restart boolean) returns jsonb
+    timestamptz, p_restart jsonb) returns jsonb
   -- plpgsql, security definer, owner runner_scoped, executed by runner_jobs
 app.insight_unit_failed(u app.insight_units, p_state text, p_error jsonb, p_retry_not_before timestamptz) returns void
   -- plpgsql, owner runner_scoped

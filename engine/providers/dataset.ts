@@ -89,6 +89,8 @@ export type DatasetAdapter<C = unknown, S = unknown> = Readonly<{
   /** Rises with the columns. */
   schemaVersion: number;
   rhythm: Readonly<{ tail: Rhythm; rescan?: Rhythm; backfill?: true }>;
+  /** Fields of a cursor that say what earlier rounds have told: a round that begins anew keeps them, and `collect` takes them alone. */
+  lasting?: readonly string[];
   /** A picture of one moment: its facts are published together, once a round is done, and never before. */
   isSnapshot?: boolean;
   /** Whether a rescan tells this fact again as long as it is there (default: all). Of others nothing follows from their absence. */

@@ -99,5 +99,5 @@ export async function startBenchApi(
 
 /** A job process as the product runs it. */
 export function startBenchJobs(server: BenchServer): Promise<BenchProcess> {
-  return start(jobsScript, server, [], { DATABASE_POOL_SIZE: '8', CURRENCY_RATES: 'off' });
+  return start(jobsScript, server, [], { DATABASE_POOL_SIZE: '8', CURRENCY_RATES: 'off', INSIGHT_UNITS: '0' });
 }

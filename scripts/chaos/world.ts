@@ -77,6 +77,7 @@ const settings = {
   VALIDATE_RESPONSES: '1',
   LOG_LEVEL: 'warn',
   CURRENCY_RATES: 'off',
+  INSIGHT_UNITS: '0',
   STORAGE_URL: undefined,
 } as const;
 const LEASE_SECONDS = { shortest: 2, longest: 8 } as const;

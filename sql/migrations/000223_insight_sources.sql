@@ -161,7 +161,7 @@ comment on column app.insight_connectors.fence is 'The number of its last claim.
 comment on column app.insight_connectors.unit_id is 'The unit that is under way.';
 comment on column app.insight_connectors.lease_expires_at is 'When its lease ends.';
 
-create trigger integrations_wake_connectors after insert or update on app.integrations
+create trigger integrations_wake_connectors after insert or update or delete on app.integrations
   for each row execute function app.insight_connectors_wake();
 create trigger integration_connections_wake_connectors after insert or update on app.integration_connections
   for each row execute function app.insight_connectors_wake();

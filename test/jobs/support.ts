@@ -100,6 +100,8 @@ export async function spawnJobs(
       DATABASE_POOL_SIZE: '8',
       LOG_LEVEL: 'debug',
       CURRENCY_RATES: 'off',
+      // Providers are those of tests of other things.
+      INSIGHT_UNITS: '0',
       ...settings,
     }),
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

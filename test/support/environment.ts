@@ -5,5 +5,5 @@
 export function bareEnvironment(settings: NodeJS.ProcessEnv = {}): NodeJS.ProcessEnv {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
   const cache = NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE };
-  return { PATH, ...cache, CURRENCY_RATES: 'off', ...settings };
+  return { PATH, ...cache, CURRENCY_RATES: 'off', INSIGHT_UNITS: '0', ...settings };
 }

@@ -99,7 +99,10 @@ export function commit(connection: Connection, unit: UnitRow, result: JsonObject
 }
 
 export function fail(connection: Connection, unit: UnitRow, error: JsonObject = {}, more: JsonObject = {}) {
-  const { retryNotBefore = null, restart = false } = more as { retryNotBefore?: string | null; restart?: boolean };
+  const { retryNotBefore = null, restart = null } = more as {
+    retryNotBefore?: string | null;
+    restart?: JsonObject | null;
+  };
   const given = { code: 'provider_unavailable', message: 'down', ...error };
   return transition(connection, 'insight_unit_fail', { ...leaseOf(unit), error: given, retryNotBefore, restart });
 }

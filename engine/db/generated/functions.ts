@@ -457,7 +457,7 @@ export const functions = {
       fence: 'int8',
       error: 'jsonb',
       retryNotBefore: 'timestamptz',
-      restart: 'bool',
+      restart: 'jsonb',
     },
   },
   insight_unit_release: {

@@ -9,8 +9,8 @@ import type { CollectUnit } from './claim.ts';
 import type { Gathered } from './gather.ts';
 import { publishedSegments, segmentsSchema } from './known.ts';
 
-/** Of absent keys, those that are remembered until the next scan: what is behind them waits for another one. */
-const MAX_ABSENT = 500;
+/** Of absent keys, as many characters are remembered until the next scan: what is behind them waits for another one. */
+const MAX_ABSENT = 40_000;
 
 /** What is kept of a rescan until it is done, and of the one before: the keys that it did not show. */
 const roundSchema = z
@@ -72,9 +72,13 @@ export async function endScan(
   const suspects = new Set(before.absent);
   const withdrawn: StoredFact[] = [];
   const absent: string[] = [];
+  let left = MAX_ABSENT;
   for await (const fact of absentFacts(kept, unit, adapter, last)) {
     if (suspects.has(fact.key)) withdrawn.push(withdrawnFact(fact, 'absent', collected));
-    else if (absent.length < MAX_ABSENT) absent.push(fact.key);
+    else {
+      left -= fact.key.length;
+      if (left >= 0) absent.push(fact.key);
+    }
   }
   return { round: { first: null, absent }, withdrawn };
 }

@@ -136,6 +136,14 @@ function askPages(
   );
 }
 
+/** Where a round begins that has to begin anew: what earlier ones have told stays. */
+function begunAnew(adapter: DatasetAdapter | undefined, cursor: unknown): unknown {
+  const { lasting = [] } = adapter ?? {};
+  const { success, data } = z.record(z.string(), z.unknown()).safeParse(cursor);
+  const kept = success ? lasting.flatMap((name) => (data[name] == null ? [] : [[name, data[name]] as const])) : [];
+  return kept.length > 0 ? Object.fromEntries(kept) : null;
+}
+
 async function collect(collecting: Collecting, unit: CollectUnit, signal: AbortSignal) {
   const { integrations, storage } = collecting;
   const { organizationId, source, mode } = unit;
@@ -162,7 +170,7 @@ async function collect(collecting: Collecting, unit: CollectUnit, signal: AbortS
     records: gathered.records,
     bytes: gathered.bytes,
     changed: facts.length,
-    cursor: failure?.restart ? null : (gathered.cursor ?? null),
+    cursor: failure?.restart ? begunAnew(adapter, gathered.cursor) : (gathered.cursor ?? null),
     round: failure?.restart ? null : round,
     done: gathered.done,
     nextDueAt: gathered.done ? (nextDue(adapter, mode, source.timezone, new Date())?.toISOString() ?? null) : null,
@@ -183,12 +191,13 @@ async function collect(collecting: Collecting, unit: CollectUnit, signal: AbortS
 }
 
 async function fail({ integrations }: Collecting, unit: Unit, failure: Failure): Promise<void> {
-  const { code, message, isOurs = false, retryNotBefore, restart = false } = failure;
+  const { code, message, isOurs = false, retryNotBefore } = failure;
+  const adapter = unit.source ? adapterOf(unit.provider, unit.source.dataset) : undefined;
   const args = {
     ...leaseOf(unit),
     error: { code, message, isOurs },
     retryNotBefore: retryNotBefore?.toISOString() ?? null,
-    restart,
+    restart: failure.restart ? { cursor: begunAnew(adapter, unit.cursor) } : null,
   };
   await call(integrations.db.of(unit.organizationId), 'insight_unit_fail', args, ignored);
 }

@@ -19,6 +19,7 @@ const issues: Adapter = {
   schemaVersion: 1,
   columns: ISSUE_COLUMNS,
   rhythm,
+  lasting: ['since', 'until', 'seen'],
   discover: repositorySources,
   collect(call): AsyncIterable<FactPage> {
     if (call.mode === 'tail') return changedIssues(call);
@@ -32,6 +33,7 @@ const pulls: Adapter = {
   schemaVersion: 1,
   columns: PULL_COLUMNS,
   rhythm,
+  lasting: ['since', 'until', 'seen'],
   discover: repositorySources,
   collect(call): AsyncIterable<FactPage> {
     if (call.mode === 'rescan') return allItems(call, 'pulls');

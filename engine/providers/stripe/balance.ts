@@ -75,7 +75,7 @@ async function* tail(call: Call): AsyncGenerator<FactPage, void, void> {
   }
 }
 
-const month = z.object({ from: z.int(), end: z.int(), after: stripeId.nullable() });
+const month = z.object({ from: z.int(), end: z.int(), after: stripeId.nullable().default(null) });
 
 /** Month by month, each whole before the one before it. */
 async function* backfill(call: Call): AsyncGenerator<FactPage, void, void> {
@@ -105,6 +105,7 @@ export const balanceTransactions: DatasetAdapter<Credential, unknown> = {
   schemaVersion: 1,
   columns: { amount: 'amount', fee: 'amount', net: 'amount', currency: 'text', reporting_category: 'text' },
   rhythm: { tail: { everySeconds: 900 }, backfill: true },
+  lasting: ['known', 'from', 'end'],
   discover: sources,
   collect: (call) => (call.mode === 'backfill' ? backfill(call) : tail(call)),
 };

@@ -127,6 +127,7 @@ export const hourlySpend: DatasetAdapter<Credential, Settings> = {
   schemaVersion: 1,
   columns,
   rhythm: { tail: { everySeconds: 3_600 }, backfill: true },
+  lasting: ['through', 'adjustedAt'],
   discover: accountSources,
   collect,
 };

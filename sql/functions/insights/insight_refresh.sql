@@ -4,7 +4,8 @@
 -- Returns {moved: [sourceId], unchanged: [{sourceId, reason}], discovery: [connectorKey]}. A reason is the first that holds of paused,
 -- unavailable, leased (it is being collected), retry_not_before, due, recent (completed within the last minute).
 -- Locks: organization → connectors, which keeps claims and commits out.
--- Codes: 401 agent_unauthorized, 404 organization_not_found | integration_not_found, 409 integration_not_ready.
+-- Codes: 401 agent_unauthorized, 404 organization_not_found | integration_not_found, 409 integration_not_ready |
+-- state_conflict (agents of a suspended organization).
 create or replace function app.insight_refresh(p_organization_id uuid, p_connector_key text, p_providers jsonb, p_actor jsonb)
   returns jsonb
   language plpgsql security definer

@@ -1,6 +1,7 @@
 -- Locks an organization whose collecting somebody brings forward, and judges who. p_actor: {kind: owner} | {kind: service} | {kind:
 -- capability, tokenHash}: the runs of every enabled profile may. Returns the organization.
--- Locks: organization. Codes: 401 agent_unauthorized, 404 organization_not_found.
+-- Locks: organization. Codes: 401 agent_unauthorized, 404 organization_not_found, 409 state_conflict
+-- (agents of a suspended organization).
 create or replace function app.insight_refresh_require(p_organization_id uuid, p_actor jsonb)
   returns app.organizations
   language plpgsql
@@ -18,6 +19,9 @@ begin
     end if;
   elsif coalesce(p_actor ->> 'kind', '') not in ('owner', 'service') then
     raise exception 'unknown actor %', p_actor ->> 'kind';
+  end if;
+  if o.status = 'suspended' and p_actor ->> 'kind' <> 'owner' then
+    perform app.fail(409, 'state_conflict', 'The organization is suspended');
   end if;
   return o;
 end

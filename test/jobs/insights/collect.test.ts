@@ -157,6 +157,38 @@ t.test('pages before a failure are kept, and the rest follows', async (test) => 
   );
 });
 
+t.test('a round that begins anew goes back as far as it is known, and no less', async (test) => {
+  Object.assign(stripe, stock());
+  const org = await createTestOrganization(sql);
+  const place = await connectShop(org);
+  await settled(place);
+  const [balance] = await collectedSources(sql, place);
+  if (!balance) throw new Error('there is no source');
+  // The process was away for three days.
+  await sql.owner.query(
+    `update app.insight_cursors set cursor = jsonb_build_object('known', $2::bigint) where source_id = $1 and mode = 'tail'`,
+    [balance.id, Date.now() - 3 * DAY_S * 1_000],
+  );
+  const late = Array.from({ length: 130 }, (_, n) => transaction(`txn_late_${n}`, nowS() - 2 * DAY_S - n));
+  stripe.transactions.push(...late);
+  let faults = 1;
+  stripe.send = (page, { url }, res) => {
+    if (!url.searchParams.has('starting_after') || faults === 0) return page;
+    faults -= 1;
+    return void json(res, 400, { error: { type: 'invalid_request_error', code: 'resource_missing' } });
+  };
+  await passTime(sql, place);
+  await settled(place);
+  test.match((await collectedSources(sql, place))[0], { last_error: { code: 'cursor_moved' } });
+  await passTime(sql, place);
+  await settled(place);
+  const facts = await factsOf(sql, jobs.storage, place, balance);
+  test.same(
+    late.filter(({ id }) => !facts.has(id)).map(({ id }) => id),
+    [],
+  );
+});
+
 t.test('a credential that is refused says so of its connection, and nothing is asked any more', async (test) => {
   Object.assign(stripe, stock());
   const org = await createTestOrganization(sql);

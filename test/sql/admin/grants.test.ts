@@ -33,6 +33,19 @@ const GRANTED: Readonly<Record<string, string>> = {
   dispatch_lanes: 'organization_id agent_profile_id kind capacity ready held open',
   human_inbox_items:
     'organization_id id kind status purpose blocking title body options task_id run_id action_id chat_id response responded_at created_at updated_at note allow_free_text schedule_id',
+  insight_compactions:
+    'compacted_at due_at failure_count is_whole last_error lease_expires_at month organization_id revision source_id',
+  insight_connectors:
+    'discovered_at discovered_revision discovery_due_at due_at failure_count integration_id last_error lease_expires_at organization_id retry_not_before',
+  insight_cursors: 'claimed_at completed_at due_at failure_count mode organization_id source_id',
+  insight_heads: 'organization_id revision sweep_at updated_at',
+  insight_publications: 'added organization_id published_at retired revision source_id unit_id',
+  insight_segments:
+    'created_at distinct_keys id max_at min_at month organization_id published_revision retired_at retired_revision row_count schema_version sha256 size_bytes source_id staged',
+  insight_sources:
+    'account_id adapter_version authorization_epoch connection_revision connector_key coverage created_at dataset environment failure_count generation id in_scope integration_id last_completed_at last_error organization_id provider resource_id schema_version timezone updated_at',
+  insight_units:
+    'bytes changed ended_at error id integration_id mode organization_id pages records revision source_id started_at state',
   integration_connections:
     'organization_id integration_id kind account_label granted_scopes connected_at token_version token_expires_at refresh_due_at refresh_lease_expires_at reauthorization_reason reauthorization_at degraded_at degraded_code checked_at check_due_at',
   integration_context_repairs:
@@ -81,6 +94,9 @@ const SECRETS = [
   'chat_attachments.storage_key',
   'messages.search_text',
   'idempotency_keys.response',
+  'insight_pseudonym_keys.ciphertext',
+  'insight_pseudonym_keys.wrapped_key',
+  'insight_segments.object_key',
   'integration_connections.subject_hash',
   'integration_connections.grant_hash',
   'integration_secrets.wrapped_key',

@@ -6,10 +6,12 @@ import {
   createCollected,
   createConnector,
   fail,
+  found,
   type Place,
   passTime,
+  putSources,
 } from '../../support/insight_fixtures.ts';
-import { openSql } from '../../support/transitions.ts';
+import { openSql, transition } from '../../support/transitions.ts';
 
 const sql = await openSql(t);
 const { jobs } = sql;
@@ -53,4 +55,18 @@ t.test('a change of settings does not ask a provider before it wants to be asked
   await configure(place);
   test.equal((await connectorOf(place)).due_at.toISOString(), until);
   test.equal(await claim(jobs, place), 'nothing');
+});
+
+t.test('where a connection goes, others look at once for what it has collected', async (test) => {
+  for (const end of ['integration_disconnect', 'integration_delete'] as const) {
+    const org = await createTestOrganization(sql);
+    const { organizationId, integrationId: integrationRef } = await createCollected(sql, org, 'a');
+    const other = await createConnector(sql, org);
+    await putSources(jobs, await claimed(jobs, other), [found('a')]);
+    test.equal(await claim(jobs, other), 'nothing');
+    await transition(sql.api, end, { organizationId, integrationRef });
+    const unit = await claimed(jobs, other);
+    test.equal(unit.mode, 'discovery');
+    test.match(await putSources(jobs, unit, [found('a')]), { sources: 1 }, end);
+  }
 });

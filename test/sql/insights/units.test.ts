@@ -132,13 +132,23 @@ t.test('files of a snapshot are published with its last page, and together', asy
   test.same(publications, [{ added: 2 }]);
 });
 
+t.test('a round that begins anew keeps what earlier ones have told', async (test) => {
+  const org = await createTestOrganization(sql);
+  const place = await createCollected(sql, org);
+  await commit(jobs, await claimed(jobs, place), { cursor: { known: 5, after: 'x' }, round: { first: 1 } });
+  await fail(jobs, await claimed(jobs, place), { code: 'cursor_moved' }, { restart: { cursor: { known: 5 } } });
+  await passTime(sql, place);
+  const again = await claimed(jobs, place);
+  test.same([again.cursor, again['round']], [{ known: 5 }, null]);
+});
+
 t.test('a round that begins anew drops what it had staged', async (test) => {
   const org = await createTestOrganization(sql);
   const place = await createCollected(sql, org);
   await commit(jobs, await claimed(jobs, place), { cursor: 1, segments: [segment('2026-01', { staged: true })] });
   const unit = await claimed(jobs, place);
-  test.match(await fail(jobs, unit, { code: 'cursor_moved' }, { restart: true }), { failed: true });
-  test.match(await fail(jobs, unit, {}, { restart: true }), { failed: true }, 'a repeat');
+  test.match(await fail(jobs, unit, { code: 'cursor_moved' }, { restart: { cursor: null } }), { failed: true });
+  test.match(await fail(jobs, unit, {}, { restart: { cursor: null } }), { failed: true }, 'a repeat');
   const [dropped] = await rows('select * from app.insight_segments where organization_id = $1', org.organizationId);
   test.match(dropped, { staged: false, published_revision: null, retired_revision: null });
   test.ok(dropped.retired_at);
@@ -429,7 +439,7 @@ t.test('a unit of a connection that lost its source leaves alone what the other 
   const taken = await claimed(jobs, second);
   test.equal(taken.source?.id, slow.source?.id);
   await commit(jobs, taken, { cursor: 5, segments: [segment('2026-01', { staged: true })] });
-  test.match(await fail(jobs, slow, { code: 'cursor_moved' }, { restart: true }), { failed: false });
+  test.match(await fail(jobs, slow, { code: 'cursor_moved' }, { restart: { cursor: null } }), { failed: false });
   test.equal(await stateOf(slow), 'discarded');
   const staged = await rows(
     'select id from app.insight_segments where organization_id = $1 and staged',
@@ -454,7 +464,7 @@ t.test('what a tail begins anew leaves what a rescan has seen', async (test) => 
     (await rows('select id from app.insight_segments where organization_id = $1 and staged', org.organizationId))
       .length;
   await passTime(sql, place);
-  await fail(jobs, await claimed(jobs, place), { code: 'cursor_moved' }, { restart: true });
+  await fail(jobs, await claimed(jobs, place), { code: 'cursor_moved' }, { restart: { cursor: null } });
   test.equal(await count(), 1, 'the tail began anew');
   await commit(jobs, await claimed(jobs, place), { done: true, dropStaged: true });
   test.equal(await count(), 0, 'the scan is done');
