@@ -29,6 +29,11 @@ export const issues = (count: number, first = 1): Item[] =>
     updated: at(-3_600 + first + index),
   }));
 
+/** The numbers of facts, in order. */
+export const numbers = (facts: Iterable<{ values: Readonly<Record<string, unknown>> }>) =>
+  [...facts].map(({ values }) => Number(values['number'])).sort((one, other) => one - other);
+export const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+
 const person = { login: PLANTED, name: PLANTED, email: `${PLANTED}@example.com` };
 
 function shown(item: Item, list: string) {
