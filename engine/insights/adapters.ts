@@ -26,10 +26,9 @@ export function adapterFacts({ version, schemaVersion, rhythm }: DatasetAdapter)
 }
 
 /** Those of all providers, by provider and dataset, as `insight_unit_claim` takes them. */
-export function knownAdapters(): Readonly<Record<string, Readonly<Record<string, unknown>>>> {
-  const known = [...providers.keys()].map((provider) => {
+export const knownAdapters: Readonly<Record<string, Readonly<Record<string, unknown>>>> = Object.fromEntries(
+  [...providers.keys()].flatMap((provider) => {
     const datasets = collectedOf(provider).map(({ key, adapter }) => [key, adapterFacts(adapter)] as const);
-    return [provider, Object.fromEntries(datasets)] as const;
-  });
-  return Object.fromEntries(known.filter(([, datasets]) => Object.keys(datasets).length > 0));
-}
+    return datasets.length > 0 ? [[provider, Object.fromEntries(datasets)] as const] : [];
+  }),
+);

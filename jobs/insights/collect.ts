@@ -37,7 +37,7 @@ function createCollector(context: JobContext) {
     const { mode, source, organizationId, integrationId } = unit;
     const labels = { dataset: source?.dataset ?? 'none', mode };
     try {
-      const { outcome, changed, code } = await runUnit({ integrations, storage, log, limits }, unit, signal);
+      const { outcome, changed, code } = await runUnit({ integrations, storage, limits }, unit, signal);
       metrics.insightUnits.inc({ ...labels, outcome });
       metrics.insightFacts.inc(labels, changed);
       if (code !== undefined)

@@ -10,6 +10,7 @@ import type { TestOrganization } from './fixtures.ts';
 import type { Place } from './insight_fixtures.ts';
 import { account, connect, createIntegration } from './integration_fixtures.ts';
 import { type JsonObject, type Sql, transition } from './transitions.ts';
+import { until } from './wait.ts';
 
 const segmentsSchema = z.object({
   revision: z.int(),
@@ -96,4 +97,16 @@ export async function factsOf(
     for (const fact of (await readMonth(storage, files, columns)).values()) keepNewest(newest, fact);
   }
   return new Map([...newest].filter(([, { deleted }]) => !deleted));
+}
+
+/** Waits until nothing of a connector is under way, and nothing is due. */
+export async function settled(sql: Pick<Sql, 'owner'>, { integrationId }: Place): Promise<void> {
+  await until('all is collected', async () => {
+    const { rows } = await sql.owner.query(
+      `select unit_id is null and due_at > now() and discovered_at is not null as done
+       from app.insight_connectors where integration_id = $1`,
+      [integrationId],
+    );
+    return rows[0]?.done === true;
+  });
 }

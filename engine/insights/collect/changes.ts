@@ -1,13 +1,16 @@
-import type { Database } from '../../db/database.ts';
 import type { DatasetAdapter, Interval } from '../../providers/dataset.ts';
-import type { Storage } from '../../storage/index.ts';
-import { type Collected, contentMonth, type StoredFact, saysTheSame, storedFact, withdrawnFact } from '../facts.ts';
-import { readMonth } from '../segments/index.ts';
+import {
+  type Collected,
+  compareAge,
+  contentMonth,
+  type StoredFact,
+  saysTheSame,
+  storedFact,
+  withdrawnFact,
+} from '../facts.ts';
 import type { CollectUnit } from './claim.ts';
 import type { Gathered } from './gather.ts';
-import { publishedSegments } from './known.ts';
-
-type Kept = Readonly<{ db: Database; storage: Storage }>;
+import { factsOfMonth, type Kept, publishedSegments } from './known.ts';
 
 /** The months that an interval touches, as facts lie in them. */
 function monthsOf({ start, end }: Interval): string[] {
@@ -20,24 +23,15 @@ function monthsOf({ start, end }: Interval): string[] {
   return months;
 }
 
-/** What is known of the months that a unit touches, month by month. */
-async function* knownFacts(
-  { db, storage }: Kept,
-  unit: CollectUnit,
-  adapter: DatasetAdapter,
-  months: readonly string[],
-) {
-  const sorted = months.toSorted();
-  const segments = await publishedSegments(db, unit, { from: sorted[0], to: sorted.at(-1) });
-  for (const month of sorted) {
-    const ofMonth = segments.filter((segment) => segment.month === month);
-    yield { month, known: await readMonth(storage, ofMonth, adapter.columns) };
-  }
+/** Whether it would count before what is known. Where a provider reports the past anew, what is known stays. */
+function isNews(fact: StoredFact, before: StoredFact | undefined): boolean {
+  return before === undefined || (compareAge(fact, before) > 0 && !saysTheSame(before, fact));
 }
 
 /**
- * Of what a unit has gathered that which is new: facts that say what is known are left out, and known ones that should be among them
- * and are not have been withdrawn. The past is taken as it comes, since little of it is known, and so is a snapshot, whose facts are new.
+ * What is new of what a unit has gathered: facts that say what is known are left out, and known ones that should be among them and are
+ * not have been withdrawn. A backfill is taken as it comes, since little of the past is known, and so are a snapshot, whose facts are new,
+ * and a month of which more is known than fits into memory.
  * @throws FactRefusedError, what storage and `readMonth` throw
  */
 export async function changesOf(
@@ -50,13 +44,19 @@ export async function changesOf(
   const facts = gathered.map((fact) => storedFact(adapter.columns, fact, collected));
   if (adapter.isSnapshot || (unit.mode === 'backfill' && exhaustive.length === 0)) return facts;
   const byMonth = Map.groupBy(facts, ({ contentAt }) => contentMonth(contentAt));
-  const months = new Set([...byMonth.keys(), ...exhaustive.flatMap(monthsOf)]);
-  if (months.size === 0) return [];
+  const months = [...new Set([...byMonth.keys(), ...exhaustive.flatMap(monthsOf)])].sort();
+  if (months.length === 0) return [];
   const isListed = ({ effectiveAt }: StoredFact) =>
     exhaustive.some(({ start, end }) => effectiveAt >= start && effectiveAt < end);
   const changes: StoredFact[] = [];
-  for await (const { month, known } of knownFacts(kept, unit, adapter, [...months])) {
+  const segments = await publishedSegments(kept.db, unit, { from: months[0], to: months.at(-1) });
+  for (const month of months) {
     const found = byMonth.get(month) ?? [];
+    const known = await factsOfMonth(kept, segments, month, adapter.columns);
+    if (known === undefined) {
+      changes.push(...found.filter(({ deleted }) => !deleted));
+      continue;
+    }
     const keys = new Set(found.map(({ key }) => key));
     for (const fact of found) {
       const before = known.get(fact.key);
@@ -64,11 +64,11 @@ export async function changesOf(
       if (evidence !== null) {
         // It keeps the revision of what is known, without which that would count before it.
         if (before && !before.deleted) changes.push(withdrawnFact(before, evidence, collected));
-      } else if (!before || !saysTheSame(before, fact)) changes.push(fact);
+      } else if (isNews(fact, before)) changes.push(fact);
     }
     for (const fact of known.values()) {
-      if (!fact.deleted && !keys.has(fact.key) && isListed(fact))
-        changes.push(withdrawnFact(fact, 'absent', collected));
+      const isAbsent = !fact.deleted && !keys.has(fact.key) && isListed(fact);
+      if (isAbsent) changes.push(withdrawnFact(fact, 'absent', collected));
     }
   }
   return changes;

@@ -57,7 +57,7 @@ export async function claimUnit(
   const args = {
     organizationId,
     integrationId,
-    adapters: knownAdapters(),
+    adapters: knownAdapters,
     active: limits.perOrganization,
     seconds: LEASE_SECONDS,
   };

@@ -7,7 +7,7 @@ export type Gathered = Readonly<{
   pages: number;
   records: number;
   bytes: number;
-  /** Of each key the one that came last. */
+  /** Of each key the newest, by revision, then by page. */
   facts: readonly Fact[];
   exhaustive: readonly Interval[];
   covered: readonly Covered[];
@@ -19,9 +19,10 @@ export type Gathered = Readonly<{
   error?: unknown;
 }>;
 
-/** A later page may say less of a fact than an earlier one, where rows move meanwhile: a revision decides, where there is one. */
+/** Where rows move meanwhile, a later page may report an earlier state. */
 function isOlder(fact: Fact, known: Fact | undefined): boolean {
-  return known !== undefined && (fact.revision ?? 0) < (known.revision ?? 0);
+  const revision = (of: Fact) => of.revision ?? Number.NEGATIVE_INFINITY;
+  return known !== undefined && revision(fact) < revision(known);
 }
 
 /**

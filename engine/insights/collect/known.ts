@@ -1,6 +1,10 @@
 import { z } from 'zod';
 import { call } from '../../db/call.ts';
 import type { Database } from '../../db/database.ts';
+import type { Columns } from '../../providers/dataset.ts';
+import type { Storage } from '../../storage/index.ts';
+import type { StoredFact } from '../facts.ts';
+import { readMonth, SegmentTooLargeError } from '../segments/index.ts';
 import type { CollectUnit } from './claim.ts';
 
 /** What is recorded of files with facts, as `readMonth` takes them. */
@@ -29,4 +33,22 @@ export async function publishedSegments(
 ): Promise<readonly MonthSegment[]> {
   const args = { organizationId, sourceId: source.id, from, to, revision: null };
   return (await call(db.of(organizationId), 'insight_segments_read', args, segmentsSchema)).segments;
+}
+
+export type Kept = Readonly<{ db: Database; storage: Storage }>;
+
+/** The newest fact of each key of a month; undefined: there are more than fit into memory, until compaction has merged them. */
+export async function factsOfMonth(
+  { storage }: Pick<Kept, 'storage'>,
+  segments: readonly MonthSegment[],
+  month: string,
+  columns: Columns,
+): Promise<ReadonlyMap<string, StoredFact> | undefined> {
+  const ofMonth = segments.filter((segment) => segment.month === month);
+  try {
+    return await readMonth(storage, ofMonth, columns);
+  } catch (error) {
+    if (error instanceof SegmentTooLargeError) return undefined;
+    throw error;
+  }
 }

@@ -1,13 +1,10 @@
 import { z } from 'zod';
 import { call } from '../../db/call.ts';
-import type { Database } from '../../db/database.ts';
 import type { DatasetAdapter } from '../../providers/dataset.ts';
-import type { Storage } from '../../storage/index.ts';
 import { type Collected, type StoredFact, withdrawnFact } from '../facts.ts';
-import { readMonth } from '../segments/index.ts';
 import type { CollectUnit } from './claim.ts';
 import type { Gathered } from './gather.ts';
-import { publishedSegments, segmentsSchema } from './known.ts';
+import { factsOfMonth, type Kept, publishedSegments, segmentsSchema } from './known.ts';
 
 /** Of absent keys, as many characters are remembered until the next scan: what is behind them waits for another one. */
 const MAX_ABSENT = 40_000;
@@ -29,8 +26,6 @@ export function seenFacts(unit: CollectUnit, facts: Gathered['facts'], collected
     });
 }
 
-type Kept = Readonly<{ db: Database; storage: Storage }>;
-
 async function stagedSegments({ db }: Kept, { organizationId, source }: CollectUnit) {
   const args = { organizationId, sourceId: source.id };
   return (await call(db.of(organizationId), 'insight_staged_read', args, segmentsSchema)).segments;
@@ -41,12 +36,11 @@ async function* absentFacts(kept: Kept, unit: CollectUnit, adapter: DatasetAdapt
   const { isRescanned = () => true } = adapter;
   const [published, staged] = [await publishedSegments(kept.db, unit), await stagedSegments(kept, unit)];
   for (const month of [...new Set(published.map((segment) => segment.month))].sort()) {
-    const of = (segments: typeof published) => segments.filter((segment) => segment.month === month);
-    const earlier = await readMonth(kept.storage, of(staged), {});
+    const earlier = await factsOfMonth(kept, staged, month, {});
+    const known = await factsOfMonth(kept, published, month, adapter.columns);
+    if (!earlier || !known) continue;
     const seen = new Set([...earlier.keys(), ...last.map(({ key }) => key)]);
-    for (const fact of (await readMonth(kept.storage, of(published), adapter.columns)).values()) {
-      if (!fact.deleted && !seen.has(fact.key) && isRescanned(fact.values)) yield fact;
-    }
+    for (const fact of known.values()) if (!fact.deleted && !seen.has(fact.key) && isRescanned(fact.values)) yield fact;
   }
 }
 

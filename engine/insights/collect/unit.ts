@@ -1,4 +1,3 @@
-import type { Logger } from 'pino';
 import { z } from 'zod';
 import { call, ignored } from '../../db/call.ts';
 import { Problem } from '../../db/problem.ts';
@@ -24,7 +23,6 @@ export type CollectLimits = GatherLimits & Readonly<{ perOrganization: number }>
 export type Collecting = Readonly<{
   integrations: Integrations;
   storage: Storage;
-  log: Logger;
   limits: CollectLimits;
 }>;
 
@@ -152,6 +150,8 @@ async function collect(collecting: Collecting, unit: CollectUnit, signal: AbortS
   const { db, settings } = integrations;
   const pseudonym = await pseudonymsOf(db, settings.encryptionKeys, organizationId);
   const gathered = await askPages(collecting, unit, adapter, pseudonym, signal);
+  const failure = gathered.error === undefined ? undefined : failureOf(gathered.error);
+  if (gathered.error !== undefined && !failure) throw gathered.error;
   const isSnapshot = adapter.isSnapshot === true;
   const kept = { db, storage };
   const collected = { collectedAt: Date.now(), unit: unit.id };
@@ -163,8 +163,6 @@ async function collect(collecting: Collecting, unit: CollectUnit, signal: AbortS
     ...(await storeSegments(storage, unit, adapter.columns, facts, { staged: isSnapshot })),
     ...(isSeenKept ? await storeSegments(storage, unit, {}, seen, { staged: true, isSeen: true }) : []),
   ];
-  const failure = gathered.error === undefined ? undefined : failureOf(gathered.error);
-  if (gathered.error !== undefined && !failure) throw gathered.error;
   const result = {
     pages: gathered.pages,
     records: gathered.records,

@@ -56,7 +56,7 @@ export async function claimCompaction(
   partition: Partition,
   given: Readonly<{ limits: CompactionLimits; seconds: number }>,
 ): Promise<ClaimedCompaction | null> {
-  const args = { ...partition, adapters: knownAdapters(), ...given };
+  const args = { ...partition, adapters: knownAdapters, ...given };
   const { compaction } = await call(db, 'insight_compaction_claim', args, claimSchema);
   return compaction ? { ...partition, ...compaction } : null;
 }

@@ -10,7 +10,7 @@ import {
   transaction,
 } from '../../engine/providers/stripe_account.ts';
 import { json } from '../../engine/providers/support.ts';
-import { collectedSources, connectProvider, factsOf, segmentsOf } from '../../support/collected_facts.ts';
+import { collectedSources, connectProvider, factsOf, segmentsOf, settled } from '../../support/collected_facts.ts';
 import { createTestOrganization, type TestOrganization } from '../../support/fixtures.ts';
 import { type Place, passTime } from '../../support/insight_fixtures.ts';
 import { readIntegration } from '../../support/integration_fixtures.ts';
@@ -46,17 +46,6 @@ const stock = (): Pick<Account, 'transactions' | 'subscriptions'> => ({
   subscriptions: [subscription('sub_1', nowS() - DAY_S, [item('si_1')])],
 });
 
-/** Nothing is under way, and nothing is due. */
-async function settled({ integrationId }: Place): Promise<void> {
-  await until('all is collected', async () => {
-    const { rows } = await sql.owner.query(
-      'select unit_id is null and due_at > now() and discovered_at is not null as done from app.insight_connectors where integration_id = $1',
-      [integrationId],
-    );
-    return rows[0]?.done === true;
-  });
-}
-
 const unitsOf = async ({ integrationId }: Place) => {
   const { rows } = await sql.owner.query(
     'select mode, state, revision::int, pages, records, error from app.insight_units where integration_id = $1 order by started_at, id',
@@ -69,7 +58,7 @@ t.test('a connection that is made is collected: what is new, a picture, and the 
   Object.assign(stripe, stock());
   const org = await createTestOrganization(sql);
   const place = await connectShop(org);
-  await settled(place);
+  await settled(sql, place);
   const [balance, picture] = await collectedSources(sql, place);
   if (!balance || !picture) throw new Error('there are no sources');
   test.match(balance, { dataset: 'stripe.balance_tx', environment: 'live', timezone: 'America/Chicago' });
@@ -95,11 +84,11 @@ t.test('a connection that is made is collected: what is new, a picture, and the 
   // What is known is not written again; what is new is.
   const before = (await segmentsOf(sql, place, balance.id)).segments.length;
   await passTime(sql, place);
-  await settled(place);
+  await settled(sql, place);
   test.equal((await segmentsOf(sql, place, balance.id)).segments.length, before);
   stripe.transactions.push(transaction('txn_new', nowS()));
   await passTime(sql, place);
-  await settled(place);
+  await settled(sql, place);
   test.equal((await segmentsOf(sql, place, balance.id)).segments.length, before + 1);
   test.ok((await factsOf(sql, jobs.storage, place, balance)).has('txn_new'));
 });
@@ -119,7 +108,7 @@ t.test('a provider that is away is asked again later, and its word about when is
   stripe.send = (_page, _call, res) => void json(res, 429, { error: { type: 'rate_limit' } }, { 'retry-after': '600' });
   const org = await createTestOrganization(sql);
   const place = await connectShop(org);
-  await settled(place);
+  await settled(sql, place);
   const [, tail] = await unitsOf(place);
   test.match(tail, { mode: 'tail', state: 'failed', error: { code: 'provider_rate_limited' } });
   const { rows } = await sql.owner.query(
@@ -131,7 +120,7 @@ t.test('a provider that is away is asked again later, and its word about when is
   stripe.send = (page) => page;
   await sql.owner.query('delete from app.rate_limit_buckets');
   await passTime(sql, place);
-  await settled(place);
+  await settled(sql, place);
   test.ok(server.calls.length > calls);
   const [balance] = await collectedSources(sql, place);
   test.equal((await factsOf(sql, jobs.storage, place, balance as never)).size, 250);
@@ -147,9 +136,9 @@ t.test('pages before a failure are kept, and the rest follows', async (test) => 
   };
   const org = await createTestOrganization(sql);
   const place = await connectShop(org);
-  await settled(place);
+  await settled(sql, place);
   await passTime(sql, place);
-  await settled(place);
+  await settled(sql, place);
   const [balance] = await collectedSources(sql, place);
   test.equal((await factsOf(sql, jobs.storage, place, balance as never)).size, 250);
   test.ok(
@@ -161,7 +150,7 @@ t.test('a round that begins anew goes back as far as it is known, and no less', 
   Object.assign(stripe, stock());
   const org = await createTestOrganization(sql);
   const place = await connectShop(org);
-  await settled(place);
+  await settled(sql, place);
   const [balance] = await collectedSources(sql, place);
   if (!balance) throw new Error('there is no source');
   // The process was away for three days.
@@ -178,15 +167,34 @@ t.test('a round that begins anew goes back as far as it is known, and no less', 
     return void json(res, 400, { error: { type: 'invalid_request_error', code: 'resource_missing' } });
   };
   await passTime(sql, place);
-  await settled(place);
+  await settled(sql, place);
   test.match((await collectedSources(sql, place))[0], { last_error: { code: 'cursor_moved' } });
   await passTime(sql, place);
-  await settled(place);
+  await settled(sql, place);
   const facts = await factsOf(sql, jobs.storage, place, balance);
   test.same(
     late.filter(({ id }) => !facts.has(id)).map(({ id }) => id),
     [],
   );
+});
+
+t.test('a month of which more is known than fits into memory takes what comes', async (test) => {
+  Object.assign(stripe, stock());
+  const org = await createTestOrganization(sql);
+  const place = await connectShop(org);
+  await settled(sql, place);
+  const [balance] = await collectedSources(sql, place);
+  if (!balance) throw new Error('there is no source');
+  await sql.owner.query('update app.insight_segments set row_count = 300000 where source_id = $1', [balance.id]);
+  stripe.transactions.push(transaction('txn_new', nowS()));
+  await passTime(sql, place);
+  await settled(sql, place);
+  const { rows } = await sql.owner.query(
+    `select sum(row_count)::int as rows from app.insight_segments where source_id = $1 and row_count < 300000`,
+    [balance.id],
+  );
+  test.ok(rows[0].rows >= 1);
+  test.equal((await collectedSources(sql, place))[0]?.['last_error' as never], null);
 });
 
 t.test('a credential that is refused says so of its connection, and nothing is asked any more', async (test) => {
