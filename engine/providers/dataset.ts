@@ -1,32 +1,33 @@
 import type { INSIGHT_CURSOR_MODES, INSIGHT_ENVIRONMENTS } from '../insight_states.ts';
 import type { Access, ProviderContext } from './context.ts';
 
-// Facts that are collected from a connection (docs/interface.md, 2.14), and how a provider is asked for them.
+// Facts that are collected from a connection (docs/interface.md, 2.14), and how they are requested from a provider.
 
 /**
- * What a column holds: `text`, a key or a word of a closed set, never a sentence; `words`, several of them, a line each; `amount`, a decimal in major units (`amounts.ts`);
- * `count`, a whole number; `time`, milliseconds since 1970; `day`, YYYY-MM-DD on the clock of the source.
+ * What a column holds: `text`, a key or a word of a closed set, never a sentence; `words`, several of them, a line each; `amount`, a
+ * decimal in major units (`amounts.ts`); `count`, a whole number; `time`, milliseconds since 1970; `day`, YYYY-MM-DD in the time zone of
+ * the source.
  */
 export type ColumnType = 'text' | 'words' | 'amount' | 'count' | 'flag' | 'time' | 'day';
 export type Columns = Readonly<Record<string, ColumnType>>;
 export type FactValue = string | number | boolean | null;
 
-/** A fact as a provider tells it. It has the columns of its dataset, and no others. */
+/** A fact as a provider reports it. It has the columns of its dataset, and no others. */
 export type Fact = Readonly<{
-  /** Names it in its source, also when it changes. At most 300 characters. */
+  /** Identifies it in its source, and stays the same when it changes. At most 300 characters. */
   key: string;
-  /** When it holds, in milliseconds. */
+  /** The time it is about, in milliseconds. */
   effectiveAt: number;
-  /** Where it lies: a time of it that never changes (default: `effectiveAt`). */
+  /** Decides which month it is stored in: a time of it that never changes (default: `effectiveAt`). */
   contentAt?: number;
-  /** By which the provider tells a newer one from an older one: a sequence, or milliseconds. Null: it tells none. */
+  /** The provider's own version of it: a sequence, or milliseconds; the highest counts. Null: the provider has none. */
   revision: number | null;
   values: Readonly<Record<string, FactValue>>;
-  /** How the provider says that it is gone; undefined: it is there. */
+  /** How the provider reports that it no longer exists; undefined: it does. */
   deleted?: 'not_found' | 'gone' | undefined;
 }>;
 
-/** Time of a source about which something is known, in milliseconds, its end excluded. */
+/** A stretch of a source's time, in milliseconds, its end excluded. */
 export type Interval = Readonly<{ start: number; end: number }>;
 export const COVERAGE_STATES = ['complete', 'partial', 'suppressed', 'unavailable'] as const;
 export type CoverageState = (typeof COVERAGE_STATES)[number];
@@ -39,9 +40,9 @@ export type Covered = Interval & Readonly<{ state: CoverageState; reason?: strin
  */
 export type CollectMode = (typeof INSIGHT_CURSOR_MODES)[number];
 
-/** What one request brought. */
+/** The result of one request. */
 export type FactPage = Readonly<{
-  /** As many as the provider sent, before any was left out. */
+  /** How many the provider sent, before any was left out. */
   records: number;
   bytes: number;
   facts: readonly Fact[];
@@ -49,7 +50,7 @@ export type FactPage = Readonly<{
   cursor: unknown;
   /** There is no more for now. */
   done: boolean;
-  /** All facts that hold within: known ones that are not on this page have been withdrawn. */
+  /** The page has all facts of this time: known ones that it lacks no longer exist. */
   exhaustive?: Interval | undefined;
   /** What is known by now that was not before this page. */
   covered?: readonly Covered[];
@@ -89,24 +90,22 @@ export type DatasetAdapter<C = unknown, S = unknown> = Readonly<{
   /** Rises with the columns. */
   schemaVersion: number;
   rhythm: Readonly<{ tail: Rhythm; rescan?: Rhythm; backfill?: true }>;
-  /** Fields of a cursor that say what earlier rounds have told: a round that begins anew keeps them, and `collect` takes them alone. */
+  /** Fields of a cursor that a round keeps when it has to start over: what earlier rounds have collected. `collect` accepts them alone. */
   lasting?: readonly string[];
-  /** A picture of one moment: its facts are published together, once a round is done, and never before. */
+  /** A snapshot: the facts of a round are published together, when it is done. */
   isSnapshot?: boolean;
-  /** Whether a rescan tells this fact again as long as it is there (default: all). Of others nothing follows from their absence. */
+  /** Whether a rescan reports this fact as long as it exists (default: all). The absence of others means nothing. */
   isRescanned?(values: Fact['values']): boolean;
-  /**
-   * Those that the settings allow. @throws ProviderError
-   */
+  /** Those that the settings allow. @throws ProviderError */
   discover(call: DiscoverCall<C, S>): Promise<readonly FoundSource[]>;
   /**
-   * Asks page by page; whoever has had enough asks for no more, and goes on from the cursor later, maybe in another process.
-   * @throws ProviderError; CursorMovedError where the round has to begin anew
+   * Requests page by page. The caller may stop after any page, and continue from its cursor later, in another process.
+   * @throws ProviderError; CursorMovedError where the round has to start over
    */
   collect(call: CollectCall<C, S>): AsyncIterable<FactPage>;
 }>;
 
-/** What lies behind the cursor is not what was there: the round begins anew, and what it has staged is left. */
+/** The cursor leads nowhere any more: the round starts over, and what it has staged is dropped. */
 export class CursorMovedError extends Error {
   override name = 'CursorMovedError';
 }
