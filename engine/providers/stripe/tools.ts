@@ -65,14 +65,16 @@ const listed = ({ path, many }: Resource) => ({
   description: `Lists ${many}, newest first.`,
 });
 
-const get = ({ path, one }: Resource) =>
-  read({
+const get = ({ path, one }: Resource) => {
+  const what = `${/^[aeiou]/.test(one) ? 'an' : 'a'} ${one}`;
+  return read({
     key: `stripe.${path}.get`,
-    title: `Read a ${one}`,
-    description: `Reads a ${one}.`,
+    title: `Read ${what}`,
+    description: `Reads ${what}.`,
     input: { id: id(one) },
     read: (call) => readOne(call, `${path}/${call.args.id}`),
   });
+};
 
 /** By this an object that was made or changed is found. */
 const marker = (actionId: string): Query => ({ 'metadata[business_runner_action]': actionId });

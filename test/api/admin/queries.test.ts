@@ -112,11 +112,12 @@ t.test('what is collected, how fresh it is, and what fails', async (test) => {
   const { insightSources, insightConnectors } = await scoped.query<Record<string, Page>>(
     `{ insightSources(first: 5) { nodes {
          id connectorKey dataset environment inScope generation coverage lastCompletedAt failureCount lastError
-         organization { id } integration { key insightConnector { dueAt } }
+         organization { id insightHead { revision } } integration { key insightConnector { dueAt } }
          cursors(first: 5) { nodes { mode dueAt completedAt failureCount } }
          units(first: 5) { nodes { mode state records changed revision error connector { integrationId } } }
          segments(first: 5) { nodes { month rowCount sizeBytes sha256 publishedRevision retiredAt } }
          publications(first: 5) { nodes { revision added retired } }
+         compactions(first: 5) { nodes { month dueAt failureCount source { dataset } } }
        } }
        insightConnectors(first: 5) { nodes { dueAt discoveredAt failureCount lastError retryNotBefore units(first: 5) { nodes { mode } } } } }`,
   );
@@ -127,8 +128,9 @@ t.test('what is collected, how fresh it is, and what fails', async (test) => {
       inScope: true,
       lastCompletedAt: null,
       lastError: null,
-      organization: { id: own.organizationId },
+      organization: { id: own.organizationId, insightHead: { revision: /^[1-9]/ } },
       integration: { key: String, insightConnector: { dueAt: String } },
+      compactions: { nodes: Array },
       cursors: { nodes: [{ mode: /backfill|tail/ }, { mode: /backfill|tail/ }] },
     },
   ]);

@@ -45,6 +45,7 @@ t.test('tools have keys of their own, fitting risks, and schemas that are closed
   test.equal(new Set(tools.map(({ key }) => key)).size, tools.length);
   for (const tool of tools) {
     if (tool.effect === 'read') test.equal(tool.risk, 'low', tool.key);
+    test.notMatch(`${tool.title} ${tool.description}`, /\b(?:a [aeio]|an [^aeiou])/i, tool.key);
     test.match(tool.inputSchema, { type: 'object', additionalProperties: false }, tool.key);
     test.equal(ajv.compile(tool.inputSchema)({ unknownField: 1 }), false, tool.key);
   }
